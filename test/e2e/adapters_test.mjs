@@ -55,7 +55,7 @@ test("an adapter is chosen by its name, its base's with it, a field or llama-ser
   assert.equal((await (await fetch(`${server.url}/v1/models/two`)).json()).parent, "braid-demo");
   assert.deepEqual((await (await fetch(`${server.url}/lora-adapters`)).json()).map(({ id }) => id), [0, 1, 2]);
   assert.match(await refused(server, "/v1/completions", { ...wish, model: "braid-demo:nobody" }, 404), /the adapter 'nobody' is not loaded/);
-  assert.match(await refused(server, "/v1/completions", { ...wish, lora: [{ id: 7 }] }, 404), /no adapter with the id 7/);
+  assert.match(await refused(server, "/v1/completions", { ...wish, lora: [{ id: 7 }] }, 400), /no adapter with the id 7/);
   assert.match(await refused(server, "/v1/completions", { ...wish, adapter: 3 }, 400), /adapter/);
   const tokens = await (await post(`${server.url}/tokenize`, { model: "one", prompt: "fox" })).json();
   assert.ok(tokens.tokens.length > 0, "texts are the base's");

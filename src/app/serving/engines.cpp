@@ -1,7 +1,10 @@
 #include "app/serving/engines.h"
 
+#include "braid/adapters.h"
+
 #include <algorithm>
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 #include <utility>
 
 namespace braid::app {

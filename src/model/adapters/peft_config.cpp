@@ -25,7 +25,9 @@ constexpr std::string_view kUnknownKinds[] = {"alora_invocation_tokens",
                                               "use_qalora",
                                               "arrow_config",
                                               "use_bdlora",
-                                              "velora_config"};
+                                              "velora_config",
+                                              "kasa_config",
+                                              "monteclora_config"};
 
 bool is_plain(std::string_view pattern) {
   return std::ranges::all_of(pattern, [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });

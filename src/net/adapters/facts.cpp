@@ -1,7 +1,7 @@
 #include "net/adapters/facts.h"
 
+#include "braid/adapted_name.h"
 #include "net/json/write.h"
-#include "net/service/asked_model.h"
 
 #include <fmt/format.h>
 #include <iterator>

@@ -1,10 +1,10 @@
 #include "net/openai/models.h"
 
+#include "braid/adapted_name.h"
 #include "braid/adapters.h"
 #include "braid/model_host.h"
 #include "net/http/error_response.h"
 #include "net/json/write.h"
-#include "net/service/asked_model.h"
 
 #include <fmt/format.h>
 #include <iterator>

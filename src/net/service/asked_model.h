@@ -12,7 +12,6 @@
 #include <boost/asio/awaitable.hpp>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace braid::net {
@@ -25,14 +24,6 @@ struct AskedModel {
 
 // What `body`, an object, names in its members `model`, and in `adapter` and `lora`, which are taken out of it.
 Result<AskedModel> asked_model(Value& body);
-
-// A model and one of its adapters, as one name means both: the adapter's own, or "model:adapter".
-struct AdaptedName {
-  const ServedModel* base;
-  std::string adapter;
-};
-// Nothing: it is the name of a model, or of nobody. Loop only.
-std::optional<AdaptedName> adapted_name(const ModelDirectory& models, std::string_view name);
 
 // Whether this server has, or may get, a model that could answer.
 Result<void> check_service(const ServiceStatus& status);
