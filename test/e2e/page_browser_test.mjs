@@ -194,7 +194,9 @@ test("the engine room shows what /metrics says", async () => {
   await page.click("#to-engine");
   await page.waitForFunction(() => document.querySelectorAll(".sequences tbody tr").length === 1);
   assert.match((await texts(page, ".sequences tbody td"))[1], /decode|prefill/);
-  await page.waitForFunction(() => document.querySelectorAll(".pool svg rect.held").length > 1 && /\d/.test(document.querySelector(".chart strong").textContent));
+  // Two readings, with tokens between them.
+  await page.waitForFunction(() => document.querySelectorAll(".pool svg rect.held").length > 1 &&
+    Number(document.querySelector(".chart strong").textContent.replaceAll(",", "")) > 0);
   const metrics = await (await fetch(`${server.url}/metrics`)).text();
   const shown = (await texts(page, ".pool li strong")).map((text) => Number(text.replaceAll(",", "")));
   assert.equal(shown.reduce((sum, each) => sum + each), Number(metrics.match(/^braid_kv_blocks_total (\d+)/m)[1]));

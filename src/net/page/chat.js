@@ -64,8 +64,11 @@ export class Chat {
     await generate(node, body, this.#running.stop.signal, paint);
     this.#running = null;
     conversation.updated = Date.now();
-    if (this.#conversation === conversation) this.#draw();
-    paint();
+    if (this.#conversation === conversation) {
+      const was_at_end = this.#is_at_end();
+      this.#draw();
+      this.#to_end(was_at_end);
+    }
     announce(node.error ? `The answer failed: ${node.error}` : "The answer is finished.");
     this.#changed(conversation, false);
   }

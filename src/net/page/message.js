@@ -28,7 +28,7 @@ function footer_text(node) {
   const parts = [];
   if (node.usage) parts.push(`${node.usage.completion_tokens} tokens`);
   const seconds = (node.whole_ms - node.first_ms) / 1000;
-  if (node.usage?.completion_tokens > 1 && seconds > 0) parts.push(`${((node.usage.completion_tokens - 1) / seconds).toFixed(1)} tokens/s`);
+  if (node.usage?.completion_tokens > 1 && seconds > 0.05) parts.push(`${((node.usage.completion_tokens - 1) / seconds).toFixed(1)} tokens/s`);
   if (node.first_ms !== undefined) parts.push(`first after ${Math.round(node.first_ms)} ms`);
   if (node.usage?.prompt_tokens_details?.cached_tokens) parts.push(`${node.usage.prompt_tokens_details.cached_tokens} from the cache`);
   if (node.finish === "length") parts.push("cut off by the limit");
