@@ -1,9 +1,9 @@
 // What documents say of the server, held against it.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { braid, serve, sourceFolder } from "./support/processes.mjs";
+import { braidBinary, run, braid, serve, sourceFolder, temporaryFolder } from "./support/processes.mjs";
 
 const document = (name) => readFileSync(join(sourceFolder, "docs", name), "utf8");
 
@@ -40,4 +40,54 @@ test("sections that docs/configuration.md names are those of the program", async
   const sections = [...stdout.matchAll(/^([a-z]+):$/gm)].map(([, name]) => name);
   const [told] = document("configuration.md").match(/in the section of their group[^.]*\./);
   assert.deepEqual([...told.matchAll(/`([a-z]+)`/g)].map(([, name]) => name).filter((name) => name !== "braid"), sections);
+});
+
+// A folder in which documents' commands find what they name.
+function workplace(t) {
+  const folder = temporaryFolder(t);
+  mkdirSync(join(folder, "bin"));
+  symlinkSync(braidBinary, join(folder, "bin/braid"));
+  symlinkSync(join(sourceFolder, "models"), join(folder, "models"));
+  copyFileSync(join(sourceFolder, "models/demo-q8_0.gguf"), join(folder, "model.gguf"));
+  writeFileSync(join(folder, "system.txt"), "You are a storyteller. Tell short stories about animals, and be kind.");
+  return { cwd: folder, env: { ...process.env, PATH: `${join(folder, "bin")}:${process.env.PATH}` } };
+}
+
+const readme = readFileSync(join(sourceFolder, "README.md"), "utf8");
+const shells = { "README.md": readme };
+for (const name of ["configuration.md", "speculation.md"]) shells[name] = document(name);
+
+for (const [name, text] of Object.entries(shells)) {
+  test(`commands of braid in ${name} do what they say`, async (t) => {
+    const place = workplace(t);
+    const server = await serve(t, ["--kv-memory", "64M"]);
+    const commands = [...text.matchAll(/^ {4}(braid .*?)(?: {2,}#.*)?$/gm)].map(([, command]) => command);
+    assert.ok(commands.length > 0);
+    for (const command of commands) {
+      if (command.startsWith("braid serve")) {
+        const words = command.replace(/ --port \d+/, "").split(" ").slice(2).map((word) => (word.includes(".gguf") ? join(place.cwd, word) : word));
+        await serve(t, [...words, "--kv-memory", "64M"]);
+        continue;
+      }
+      const bench = command.startsWith("braid bench") ? ` --base-url ${server.url}` : "";
+      const { code, stderr } = await run(t, "sh", ["-c", command + bench], place);
+      assert.equal(code, 0, `${command}: ${stderr}`);
+    }
+  });
+}
+
+test("the request that README.md shows is answered as a stream", async (t) => {
+  const server = await serve(t, ["--kv-memory", "64M"]);
+  const [command] = readme.match(/^ {4}curl -N [\s\S]*?'$(?=\n\n)/m);
+  const { code, stdout, stderr } = await run(t, "sh", ["-c", command.replace("127.0.0.1:8000", `127.0.0.1:${server.port}`)]);
+  assert.equal(code, 0, stderr);
+  assert.match(stdout, /data: \[DONE\]$/m);
+});
+
+test("the file that docs/configuration.md shows is right", async (t) => {
+  const [, text] = document("configuration.md").match(/```yaml\n([\s\S]*?)```/);
+  const file = join(temporaryFolder(t), "braid.yaml");
+  writeFileSync(file, text);
+  const { code, stderr } = await braid(t, ["config", "check", file]);
+  assert.equal(code, 0, stderr);
 });
