@@ -3,6 +3,7 @@ import { get_json } from "./api.js";
 import { Chart } from "./chart.js";
 import { by_id, element } from "./dom.js";
 import { percentile, pool, rates, value } from "./figures.js";
+import { Models } from "./models.js";
 import { PoolPicture } from "./pool.js";
 
 const kPeriodMs = 1000;
@@ -40,7 +41,7 @@ export class EngineRoom {
   #prompt = new Chart("Prompt tokens a second", whole);
   #pool = new PoolPicture();
   #rows = element("tbody");
-  #models = element("ul");
+  #models = new Models();
 
   constructor() {
     const heads = ["Request", "Phase", "Prompt", "Cached", "Written"].map((name) => element("th", { scope: "col" }, name));
@@ -53,7 +54,7 @@ export class EngineRoom {
       part("Prefix cache", this.#cache.root),
       part("Your sequences", element("div", { class: "scrolls", tabindex: "0", role: "region", "aria-label": "Your sequences" },
         element("table", { class: "sequences" }, element("thead", {}, element("tr", {}, ...heads)), this.#rows))),
-      part("Models", this.#models));
+      part("Models", this.#models.root));
     document.addEventListener("visibilitychange", () => this.#look());
   }
 
@@ -105,7 +106,6 @@ export class EngineRoom {
     this.#cache.set({ hits: lately.hit_share === null ? "–" : share(lately.hit_share), evictions: whole(value(metrics, "prefix_cache_evictions_total")),
       disk: whole(value(metrics, "prefix_cache_disk_hit_tokens_total")) });
     this.#rows.replaceChildren(...sequences.map(sequence_row));
-    this.#models.replaceChildren(...models.map((model) => element("li", {}, element("code", {}, model.id),
-      ` ${model.meta?.architecture ?? ""}, ${whole((model.meta?.n_params ?? 0) / 1e6)} million parameters`)));
+    this.#models.show(models);
   }
 }

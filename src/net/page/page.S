@@ -33,6 +33,7 @@ braid_page_files:
   page_file markdown_view.js
   page_file maths.js
   page_file message.js
+  page_file models.js
   page_file pool.js
   page_file reply.js
   page_file settings.js

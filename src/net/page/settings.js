@@ -36,11 +36,12 @@ export class Settings {
 
   get values() { return this.#values; }
 
-  // Fills the list of models; of those that write text.
+  // Fills the list of models and adapters, but for networks, which know no text. One that is not loaded is loaded by its first request.
   async load_models() {
-    const models = (await get_json("v1/models")).data.filter((model) => model.max_model_len !== undefined);
+    const models = (await get_json("v1/models")).data.filter((model) => model.meta?.architecture !== "braid-net");
     const select = this.#fields.model;
-    select.replaceChildren(...models.map((model) => element("option", { value: model.id }, model.id)));
+    const name = (model) => (model.status?.value === "unloaded" ? `${model.id} (not loaded)` : model.id);
+    select.replaceChildren(...models.map((model) => element("option", { value: model.id }, name(model))));
     if (models.some((model) => model.id === this.#values.model)) select.value = this.#values.model;
     this.#set("model", select.value);
     this.#on_model(select.value);
