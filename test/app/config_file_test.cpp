@@ -105,7 +105,7 @@ TEST_F(ConfigFile, HasTheGroupsOfTheHelpAsSections) {
 }
 
 TEST_F(ConfigFile, GivesWayToTheEnvironmentAndThatToTheCommandLine) {
-  const char* path = write("max-batch: 1\nmax-waiting: 1\nmax-batch-tokens: 1\naccess-log: true\n");
+  const char* path = write("max-batch: 1\nmax-waiting: 1\nmax-batch-tokens: 9\naccess-log: true\n");
   const Variable batch("BRAID_MAX_BATCH", "2");
   const Variable waiting("BRAID_MAX_WAITING", "2");
   const Variable log("BRAID_ACCESS_LOG", "");
@@ -113,7 +113,7 @@ TEST_F(ConfigFile, GivesWayToTheEnvironmentAndThatToTheCommandLine) {
   const auto options = std::get<ServeOptions>(parse({"serve", "--config", path, "--max-batch", "3"}));
   EXPECT_EQ(options.batch.max_batch, 3);
   EXPECT_EQ(options.batch.max_waiting, 2);
-  EXPECT_EQ(options.batch.max_batch_tokens, 1);
+  EXPECT_EQ(options.batch.max_batch_tokens, 9);
   EXPECT_TRUE(options.log.access);
   EXPECT_EQ(options.http.cors_origins.size(), 2U);
   const Variable wrong("BRAID_PREFILL_SLICE_MS", "soon");
@@ -188,26 +188,26 @@ TEST_F(ConfigFile, SettingsOfAnotherServerAreToldApart) {
 }
 
 TEST_F(ConfigFile, OptionsDoWhatAnotherServersSettingsDo) {
-  const auto options = options_of(write(
-      "model: m.gguf\nhost: 0.0.0.0\nport: 81\nblock-size: 32\nkv-memory: 1GiB\nkv-dtype: int8\nkv-disk: /tmp/kv\nkv-disk-ttl: 3d\n"
-      "max-batch: 7\nmax-batch-tokens: 512\nmax-waiting: 9\nmax-kv-size: 2048\nprefix-cache: 'off'\nmax-tokens: 33\ntemperature: 0.25\n"
-      "top-p: 0.75\n"));
-  EXPECT_EQ(options.files, std::vector<std::string>{"m.gguf"});  // model
-  EXPECT_EQ(options.http.listen.front().host, "0.0.0.0");        // host
-  EXPECT_EQ(options.http.listen.front().port, 81);               // port
-  EXPECT_EQ(options.model.block_size, 32);                       // block_size
-  EXPECT_EQ(options.model.kv_memory, 1ULL << 30U);               // num_blocks
-  EXPECT_EQ(options.model.kv_type, kernels::KvType::kInt8);      // kv_bits
-  EXPECT_EQ(options.disk.directory, "/tmp/kv");                  // ssd_cache_dir, ssd_enabled
-  EXPECT_EQ(options.disk.ttl, std::chrono::days(3));             // ssd_ttl_days
-  EXPECT_EQ(options.batch.max_batch, 7);                         // max_batch_size, completion_batch_size
-  EXPECT_EQ(options.batch.max_batch_tokens, 512);                // prefill_step_size, prefill_batch_size
-  EXPECT_EQ(options.batch.max_waiting, 9);                       // max_queue_size
-  EXPECT_EQ(options.model.max_kv_size, 2048);                    // max_kv_size
-  EXPECT_FALSE(options.batch.prefix_cache);                      // sequence_cache_size
-  EXPECT_EQ(options.defaults.max_tokens, 33);                    // default_max_tokens
-  EXPECT_EQ(options.defaults.temperature, 0.25);                 // default_temperature
-  EXPECT_EQ(options.defaults.top_p, 0.75);                       // default_top_p
+  const auto options = options_of(
+      write("model: m.gguf\nhost: 0.0.0.0\nport: 81\nblock-size: 32\nkv-memory: 1GiB\nkv-dtype: int8\nkv-disk: /tmp/kv\nkv-disk-ttl: 3d\n"
+            "max-batch: 7\nmax-batch-tokens: 512\nmax-waiting: 9\nmax-kv-size: 2048\nmax-tokens: 33\ntemperature: 0.25\n"
+            "top-p: 0.75\n"));
+  EXPECT_EQ(options.files, std::vector<std::string>{"m.gguf"});                 // model
+  EXPECT_EQ(options.http.listen.front().host, "0.0.0.0");                       // host
+  EXPECT_EQ(options.http.listen.front().port, 81);                              // port
+  EXPECT_EQ(options.model.block_size, 32);                                      // block_size
+  EXPECT_EQ(options.model.kv_memory, 1ULL << 30U);                              // num_blocks
+  EXPECT_EQ(options.model.kv_type, kernels::KvType::kInt8);                     // kv_bits
+  EXPECT_EQ(options.disk.directory, "/tmp/kv");                                 // ssd_cache_dir, ssd_enabled
+  EXPECT_EQ(options.disk.ttl, std::chrono::days(3));                            // ssd_ttl_days
+  EXPECT_EQ(options.batch.max_batch, 7);                                        // max_batch_size, completion_batch_size
+  EXPECT_EQ(options.batch.max_batch_tokens, 512);                               // prefill_step_size, prefill_batch_size
+  EXPECT_EQ(options.batch.max_waiting, 9);                                      // max_queue_size
+  EXPECT_EQ(options.model.max_kv_size, 2048);                                   // max_kv_size
+  EXPECT_FALSE(options_of(write("prefix-cache: 'off'\n")).batch.prefix_cache);  // sequence_cache_size
+  EXPECT_EQ(options.defaults.max_tokens, 33);                                   // default_max_tokens
+  EXPECT_EQ(options.defaults.temperature, 0.25);                                // default_temperature
+  EXPECT_EQ(options.defaults.top_p, 0.75);                                      // default_top_p
 }
 
 }  // namespace
