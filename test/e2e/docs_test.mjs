@@ -61,7 +61,8 @@ for (const [name, text] of Object.entries(shells)) {
   test(`commands of braid in ${name} do what they say`, async (t) => {
     const place = workplace(t);
     const server = await serve(t, ["--kv-memory", "64M"]);
-    const commands = [...text.matchAll(/^ {4}(braid .*?)(?: {2,}#.*)?$/gm)].map(([, command]) => command);
+    // But for what needs the hub, whose names are nobody's.
+    const commands = [...text.matchAll(/^ {4}(braid .*?)(?: {2,}#.*)?$/gm)].map(([, command]) => command).filter((command) => !command.includes("OWNER"));
     assert.ok(commands.length > 0);
     for (const command of commands) {
       if (command.startsWith("braid serve")) {

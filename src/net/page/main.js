@@ -16,8 +16,8 @@ const composer = new Composer((text, images) => chat.send(text, images), () => c
 const chat = new Chat(() => settings.values, on_changed);
 
 // Whether the model sees images decides what may be attached.
-async function on_model(id) {
-  const props = await get_json(`props?model=${encodeURIComponent(id)}`).catch(() => ({}));
+async function on_model(id, is_loaded) {
+  const props = is_loaded ? await get_json(`props?model=${encodeURIComponent(id)}`).catch(() => ({})) : {};
   composer.set_sees(Boolean(props.modalities?.vision));
 }
 

@@ -22,8 +22,9 @@ function json_fault(text) {
 
 export class Settings {
   #values; #fields = {}; #on_model;
+  #unloaded = new Set();  // ids of models that are not in memory
 
-  // on_model(id) is told of each choice.
+  // on_model(id, is_loaded) is told of each choice.
   constructor(on_model) {
     this.#on_model = on_model;
     try {
@@ -40,11 +41,12 @@ export class Settings {
   async load_models() {
     const models = (await get_json("v1/models")).data.filter((model) => model.meta?.architecture !== "braid-net");
     const select = this.#fields.model;
-    const name = (model) => (model.status?.value === "unloaded" ? `${model.id} (not loaded)` : model.id);
+    this.#unloaded = new Set(models.filter((model) => model.status && model.status.value !== "loaded").map((model) => model.id));
+    const name = (model) => (this.#unloaded.has(model.id) ? `${model.id} (not loaded)` : model.id);
     select.replaceChildren(...models.map((model) => element("option", { value: model.id }, name(model))));
     if (models.some((model) => model.id === this.#values.model)) select.value = this.#values.model;
     this.#set("model", select.value);
-    this.#on_model(select.value);
+    this.#on_model(select.value, !this.#unloaded.has(select.value));
   }
 
   #set(name, value) {
@@ -60,7 +62,7 @@ export class Settings {
     field.addEventListener("input", () => {
       if (!field.checkValidity()) return;
       this.#set(name, field.type === "checkbox" ? field.checked : field.value);
-      if (name === "model") this.#on_model(field.value);
+      if (name === "model") this.#on_model(field.value, !this.#unloaded.has(field.value));
     });
     const parts = [element("span", {}, label), field];
     if (note) parts.push(note);
