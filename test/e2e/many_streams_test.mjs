@@ -7,7 +7,7 @@ import { eventually, frees_everything, metric } from "./support/client.mjs";
 const streams = 1000;
 
 test("a thousand streams are open at one moment, and all end with the right text", async (t) => {
-  // The first answers end after 96 steps, long after the last request is in; guessed from each other they would take a few.
+  // The first answers end after 96 steps, long after the last request is in: guessed from others like them they would be over sooner.
   const server = await serve(t, ["--kv-memory", "128MiB", "--speculate", "off"]);
   const load = braid(t, ["bench", "serve", "--base-url", server.url, "--num-prompts", `${streams}`, "--input-len", "8", "--output-len", "96",
     "--ignore-eos", "--distinct", "8", "--verify"]);
