@@ -347,6 +347,25 @@ TEST(OpenAiTools, ACustomCallOfTheHistoryIsTheFunctionsThatStandsForIt) {
 }
 
 // The grammar of a custom tool is part of the constraint, and where that cannot be, the answer says so.
+TEST(OpenAiTools, AFormOfAnotherTypeIsLeftOutAndNamed) {
+  TestServer server;
+  const auto ignored = [&](const char* path, const std::string& body) {
+    const Reply reply = server.ask(post(path, body));
+    const auto header = reply.headers.find("x-braid-schema-ignored");
+    return std::to_string(reply.status) + " " + (header != reply.headers.end() ? header->second : "none");
+  };
+  const std::pair<std::string, bool> formats[] = {
+      {R"({"type":"regex","pattern":"a"})", true}, {R"("text")", true}, {"{}", true}, {R"({"type":"text"})", false}, {"null", false}};
+  for (const auto& [format, is_unknown] : formats) {
+    EXPECT_EQ(ignored("/v1/chat/completions", R"({"messages":[{"role":"user","content":"x"}],"tools":[{"type":"custom","custom":{)"
+                                              R"("name":"f","format":)" +
+                                                  format + "}}]}"),
+              is_unknown ? "200 tools[0].custom.format" : "200 none");
+    EXPECT_EQ(ignored("/v1/responses", R"({"input":"x","tools":[{"type":"custom","name":"f","format":)" + format + "}]}"),
+              is_unknown ? "200 tools[0].format" : "200 none");
+  }
+}
+
 TEST(OpenAiTools, TheAnswerTellsOnceWhatItsConstraintLeftOut) {
   class Lossy final : public FakeConstraint {
    public:

@@ -20,7 +20,6 @@ struct GenerationCall : Wish {
   std::string client;                                            // GenerationRequest's
   std::shared_ptr<const Constraint> constraint;                  // what the spec was compiled to
   std::vector<std::shared_ptr<const TextSearch>> stop_searches;  // of stop_patterns
-  std::vector<std::string> schema_ignored;                       // paths of what its schemas say and it does not keep
   std::optional<AnswerSyntax> syntax;       // how a chat's answer is split, known once it is rendered; nothing: it is text throughout
   std::vector<std::string> echoes;          // [prompts]: the prompts' texts, if `echo`; of a chat, the last message's that is gone on with
   std::vector<std::int32_t> second_begins;  // [prompts], GenerationRequest::second_text, if there are second_texts

@@ -50,7 +50,7 @@ Result<void> add_custom(wish::BodyFields& fields, const Value& custom, const std
   if (!tool) return tool.error();
   const wish::ToolForm form = {.holder = "", .parameters = "parameters", .most_name_bytes = kForm.most_name_bytes};
   const Result<void> added = wish::add_tool(fields, std::move(tool->function), path, form);
-  if (added) wish::mark_custom(fields, std::move(tool->format));
+  if (added) wish::mark_custom(fields, std::move(*tool));
   return added;
 }
 

@@ -67,7 +67,7 @@ struct ToolReader {
     Result<wish::CustomTool> custom = wish::custom_tool(tool, tool.find("format"), at_key(path, "format"));
     if (!custom) return custom.error();
     const Result<void> added = add(std::move(custom->function), true, path);
-    if (added) wish::mark_custom(fields, std::move(custom->format));
+    if (added) wish::mark_custom(fields, std::move(*custom));
     return added;
   }
 

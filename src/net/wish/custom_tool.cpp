@@ -59,13 +59,17 @@ Result<CustomTool> custom_tool(const Value& tool, const Value* format, const std
                                                 {"required", ValueList{Value(kCustomInput)}},
                                                 {"additionalProperties", false}});
   function.emplace_back("strict", true);
-  return CustomTool{std::move(function), std::move(*read)};
+  const Value* type = format != nullptr ? format->find("type") : nullptr;
+  const bool is_text = format == nullptr || format->is_null() || (type != nullptr && *type == Value("text"));
+  std::string unknown_format = *read || is_text ? std::string() : format_path;
+  return CustomTool{std::move(function), std::move(*read), std::move(unknown_format)};
 }
 
-void mark_custom(BodyFields& fields, std::optional<InputFormat> format) {
+void mark_custom(BodyFields& fields, CustomTool tool) {
   ToolFunction& function = fields.functions.back();
   function.is_custom = true;
-  function.format = std::move(format);
+  function.format = std::move(tool.format);
+  if (!tool.unknown_format.empty()) fields.wish.schema_ignored.push_back(std::move(tool.unknown_format));
 }
 
 Value arguments_of_input(std::string input) { return ValueDict{{kCustomInput, std::move(input)}}; }

@@ -13,14 +13,15 @@ namespace braid::net::wish {
 struct CustomTool {
   Value function;                     // {"type":"function","name":…,"description":…,"parameters":…,"strict":true}
   std::optional<InputFormat> format;  // that its description tells too
+  std::string unknown_format = {};    // its path, where it is of another type; empty: it is not
 };
 
 // `tool` has "name" and "description"; `format` is its format: null, of the type "text", or of the type "grammar" with the members
-// "syntax" and "definition", itself or in its member "grammar".
+// "syntax" and "definition", itself or in its member "grammar"; of another type it is left out.
 Result<CustomTool> custom_tool(const Value& tool, const Value* format, const std::string& format_path);
 
-// Says of the function added last that it stands for a custom tool.
-void mark_custom(BodyFields& fields, std::optional<InputFormat> format);
+// Says of the function added last that it stands for the custom tool.
+void mark_custom(BodyFields& fields, CustomTool tool);
 
 // The arguments of a call that stand for its text.
 Value arguments_of_input(std::string input);

@@ -76,6 +76,7 @@ struct Wish {
   bool scores_text_only = false;  // of the answer's tokens, reasoning, calls and markers have no log-probabilities
 
   std::vector<std::string> tools_left_out;  // chats: those declared that only a provider's server could run
+  std::vector<std::string> schema_ignored;  // paths of what its schemas and forms say and is not kept
   std::vector<std::string> items_left_out;  // chats: kinds of what its history has and no model can read
   bool drops_oldest_turns = false;          // chats: of a conversation that is too long, instead of refusing it
 
