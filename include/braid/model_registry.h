@@ -41,6 +41,7 @@ struct StoredModel {
 // What a model's maker wants besides its weights.
 struct ModelSettings {
   std::string template_text;                 // in Go's or Jinja's form; empty: that of the weights
+  std::string template_file = {};            // the file that holds it
   std::string system;                        // empty: none
   ValueDict parameters;                      // by Ollama's names
   ValueList messages;                        // {"role":…,"content":…}: what every chat begins with

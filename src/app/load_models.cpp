@@ -35,6 +35,7 @@ Result<LoadedModel> load_named_weights(const ServedModelOptions& options, const 
   if (!weights) return weights;
   weights->id = options.id;
   if (options.pooling) weights->pooling = *options.pooling;
+  weights->settings = options.settings;
   return weights;
 }
 

@@ -29,10 +29,11 @@ namespace braid::app {
 struct LoadedModel {
   std::string id;
   std::string architecture;
-  std::string folder;                // of the hub, that it was loaded from; empty: it was a file
-  std::string weight_type;           // of most weights, by its GGUF name
-  RequestDefaults defaults;          // of the model's own files
-  Pooling pooling = Pooling::kLast;  // of vectors, as the model's own files have it
+  std::string folder;                                       // of the hub, that it was loaded from; empty: it was a file
+  std::string weight_type;                                  // of most weights, by its GGUF name
+  RequestDefaults defaults;                                 // of the model's own files
+  Pooling pooling = Pooling::kLast;                         // of vectors, as the model's own files have it
+  std::shared_ptr<const ModelSettings> settings = nullptr;  // ServedModel::settings
   VectorRules vectors;
   ClassRules classes;
   PairForm pairs = PairForm::kPair;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "braid/generation_request.h"
+#include "braid/model_registry.h"
 #include "braid/request_defaults.h"
 #include "files/mapping.h"
 #include "kernels/kernel_table.h"
@@ -9,6 +10,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -73,10 +75,9 @@ struct LogOptions {
 
 // Where this machine's models are, and where others come from.
 struct DataOptions {
-  std::string folder;                      // --data-dir; empty: data_folder()
-  std::vector<std::string> model_folders;  // watched besides
-  std::string registry_mirror;             // URL; empty: none
-  std::string ca_file;                     // of servers that are pulled from; empty: the system's
+  std::string folder;           // --data-dir; empty: data_folder()
+  std::string registry_mirror;  // URL; empty: none
+  std::string ca_file;          // of servers that are pulled from; empty: the system's
 };
 
 struct AccessOptions {
@@ -131,7 +132,8 @@ struct ServeOptions {
 struct ServedModelOptions {
   ModelOptions model;
   std::string id;
-  std::optional<Pooling> pooling = {};  // nullopt: what its files say
+  std::optional<Pooling> pooling = {};                      // nullopt: what its files say
+  std::shared_ptr<const ModelSettings> settings = nullptr;  // of one that the registry has
 };
 
 // Of `braid config`: what `braid serve` would read.

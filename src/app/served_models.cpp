@@ -42,8 +42,11 @@ DiskOptions disk_options_of(const ServeOptions& options, const std::string& id) 
     const auto most = static_cast<std::size_t>(options.residence.max_models);
     models = std::max<std::size_t>({2, options.files.size(), most > 0 ? most : kUsualModels});
   }
-  if (models == 1) return options.disk;
   DiskOptions part = options.disk;
+  const std::vector<ServedModelOptions> named = models_of(options);
+  const bool is_named = std::ranges::any_of(named, [&id](const ServedModelOptions& model) { return model.id == id; });
+  if (!is_named && options.models_dirs.empty()) part.directory.clear();  // those of the command line have all of it
+  if (models == 1 || part.directory.empty()) return part;
   std::string name = id;
   std::ranges::replace(name, '/', '_');
   if (name.starts_with('.')) name.front() = '_';

@@ -37,6 +37,7 @@ class LocalRegistry final : public ModelRegistry {
     folders.push_back(library_->manifests().folder());
     Result<std::unique_ptr<FolderWatch>> watch = FolderWatch::start(std::move(folders), [this] {
       if (const Result<void> fresh = library_->refresh(); !fresh) library_->options().warn(fresh.error().message);
+      if (options_.changed) options_.changed();
     });
     if (!watch) return watch.error();
     watch_ = std::move(*watch);

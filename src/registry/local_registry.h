@@ -8,6 +8,7 @@
 #include "registry/library.h"
 #include "registry/remote.h"
 
+#include <functional>
 #include <memory>
 
 namespace braid::registry {
@@ -16,7 +17,8 @@ struct LocalRegistryOptions {
   LibraryOptions library;
   RemoteOptions remote;
   WeightTools tools;
-  bool watches = false;  // folders and manifests, while it lives
+  bool watches = false;           // folders and manifests, while it lives
+  std::function<void()> changed;  // called when something there has changed, on the watching thread; may be empty
 };
 
 Result<std::unique_ptr<ModelRegistry>> open_registry(LocalRegistryOptions options);

@@ -54,6 +54,7 @@ Result<ModelSettings> read_settings(const CatalogueEntry& entry) {
     if (file.kind == layer::kModel || file.kind == layer::kAdapter || file.kind == layer::kProjector || file.kind == layer::kFile ||
         file.kind == "weights")
       continue;
+    if (file.kind == layer::kTemplate) settings.template_file = file.path;
     Result<std::string> text = read_small_file(file.path, kMostSettingBytes);
     if (!text) return text.error();
     if (const Result<void> added = add_setting(settings, file.kind, std::move(*text)); !added) return added.error();

@@ -5,7 +5,7 @@ import path from "node:path";
 import { test } from "node:test";
 import { Ollama } from "ollama";
 import { serve, temporaryFolder } from "./support/processes.mjs";
-import { post } from "./support/client.mjs";
+import { eventually, post } from "./support/client.mjs";
 import { certificate, demo, digestOf, hub, registry } from "./support/registries.mjs";
 
 const blobsOf = (data) => readdirSync(path.join(data, "blobs")).sort();
@@ -67,6 +67,40 @@ test("a model is made of uploaded weights, and others from it", async (t) => {
   await client.delete({ model: "base" });
   assert.deepEqual(blobsOf(data), []);
   await assert.rejects(client.delete({ model: "base" }), { status_code: 404 });
+});
+
+test("what has been made answers, as its maker wants", async (t) => {
+  const { server, client } = await start(t, ["--kv-memory", "256M"]);
+  await makeBase(server, client);
+  const messages = [{ role: "user", content: "What is 17 + 25?" }];
+  const exact = { temperature: 0, repeat_penalty: 1 };
+  assert.equal((await client.chat({ model: "base", messages, options: exact })).message.content, "17 + 25 = 42.");
+  await client.create({ model: "short", from: "base", parameters: { ...exact, num_predict: 3 } });
+  const short = await client.chat({ model: "short", messages });
+  assert.equal(short.eval_count, 3);
+  assert.equal(short.done_reason, "length");
+  assert.equal((await client.chat({ model: "short:latest", messages, options: { num_predict: 50 } })).message.content, "17 + 25 = 42.");
+  const listed = await (await fetch(`${server.url}/v1/models`)).json();
+  assert.ok(listed.data.some((model) => model.id === "short"));
+  assert.ok((await client.ps()).models.some((model) => model.name === "short"));
+  await client.generate({ model: "short", prompt: "", keep_alive: 0 });
+  await client.delete({ model: "short" });
+  await eventually("it is gone", async () => (await post(`${server.url}/api/chat`, { model: "short", messages, stream: false })).status === 404);
+});
+
+test("a file that is copied into a watched folder can be asked for, once it is whole", async (t) => {
+  const models = temporaryFolder(t);
+  const { server, client } = await start(t, ["--models-dir", models, "--kv-memory", "256M"]);
+  const file = path.join(models, "copied.gguf");
+  writeFileSync(file, demo().subarray(0, 1_000_000));
+  const ids = async () => (await (await fetch(`${server.url}/v1/registry`)).json()).data.map((model) => model.id);
+  assert.deepEqual(await ids(), []);
+  writeFileSync(file, demo());
+  await eventually("it is found", async () => (await ids()).includes("copied:latest"));
+  const answer = await client.chat({ model: "copied", messages: [{ role: "user", content: "What is 17 + 25?" }], options: { temperature: 0, repeat_penalty: 1 } });
+  assert.equal(answer.message.content, "17 + 25 = 42.");
+  rmSync(file);
+  await eventually("it is gone", async () => (await ids()).length === 0);
 });
 
 test("what cannot be made says why, and leaves nothing", async (t) => {

@@ -100,7 +100,7 @@ std::optional<int> run_named(RunOptions options) {
   }
   std::error_code ignored;
   if (!std::filesystem::is_directory(folder + "/manifests", ignored)) return std::nullopt;
-  const Result<std::shared_ptr<ModelRegistry>> registry = open_registry(options.data, false);
+  const Result<std::shared_ptr<ModelRegistry>> registry = open_registry(options.data);
   if (!registry) return report(registry.error());
   const Result<StoredModel> found = (*registry)->find(options.model.model);
   if (!found) return std::nullopt;

@@ -112,7 +112,7 @@ class LocalService final : public ModelService {
 }  // namespace
 
 Result<std::unique_ptr<ModelService>> local_service(const DataOptions& data) {
-  Result<std::shared_ptr<ModelRegistry>> registry = open_registry(data, false);
+  Result<std::shared_ptr<ModelRegistry>> registry = open_registry(data);
   if (!registry) return registry.error();
   return std::unique_ptr<ModelService>(std::make_unique<LocalService>(std::move(*registry), data_folder(data.folder)));
 }

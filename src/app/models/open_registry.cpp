@@ -59,27 +59,37 @@ Result<void> quantize(const std::string& from, const std::string& to, const std:
   }
 }
 
-}  // namespace
-
-Result<std::shared_ptr<ModelRegistry>> open_registry(const DataOptions& options, bool serves) {
-  const std::string folder = data_folder(options.folder);
-  if (folder.empty()) return Error{ErrorCode::kIo, "there is no home for a data folder; name one with --data-dir", ""};
+registry::LocalRegistryOptions local_options(const DataOptions& options, const std::string& folder) {
   registry::LocalRegistryOptions local;
   local.library.data_folder = folder;
-  local.library.model_folders = options.model_folders;
-  local.library.owns_folders = serves;
   local.library.warn = [](const std::string& sentence) { spdlog::warn("{}", sentence); };
   local.remote = remote_options(options);
   local.tools.quantize = quantize;
-  local.watches = serves;
+  return local;
+}
+
+Result<std::shared_ptr<ModelRegistry>> open(registry::LocalRegistryOptions local) {
+  if (local.library.data_folder.empty()) return Error{ErrorCode::kIo, "there is no home for a data folder; name one with --data-dir", ""};
   Result<std::unique_ptr<ModelRegistry>> registry = registry::open_registry(std::move(local));
   if (!registry) return registry.error();
   return std::shared_ptr<ModelRegistry>(std::move(*registry));
 }
 
-Result<std::shared_ptr<ModelRegistry>> registry_to_serve(const DataOptions& options) {
-  Result<std::shared_ptr<ModelRegistry>> registry = open_registry(options, true);
-  if (registry || !options.folder.empty()) return registry;
+}  // namespace
+
+Result<std::shared_ptr<ModelRegistry>> open_registry(const DataOptions& options) {
+  registry::LocalRegistryOptions local = local_options(options, data_folder(options.folder));
+  local.library.owns_folders = false;
+  return open(std::move(local));
+}
+
+Result<std::shared_ptr<ModelRegistry>> registry_to_serve(const ServeOptions& options, std::function<void()> changed) {
+  registry::LocalRegistryOptions local = local_options(options.data, data_folder(options.data.folder));
+  local.library.model_folders = options.models_dirs;
+  local.watches = true;
+  local.changed = std::move(changed);
+  Result<std::shared_ptr<ModelRegistry>> registry = open(std::move(local));
+  if (registry || !options.data.folder.empty()) return registry;
   spdlog::warn("models can be neither pulled nor made: {}", registry.error().message);
   return std::shared_ptr<ModelRegistry>();
 }

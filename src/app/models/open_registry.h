@@ -5,14 +5,15 @@
 #include "braid/model_registry.h"
 #include "braid/result.h"
 
+#include <functional>
 #include <memory>
 
 namespace braid::app {
 
-// `serves`: folders are watched, and what is used no more is tidied up.
-Result<std::shared_ptr<ModelRegistry>> open_registry(const DataOptions& options, bool serves);
+Result<std::shared_ptr<ModelRegistry>> open_registry(const DataOptions& options);
 
-// For `braid serve`: null, with a line in the log, where the folder is not one that was asked for and cannot be used.
-Result<std::shared_ptr<ModelRegistry>> registry_to_serve(const DataOptions& options);
+// For `braid serve`: with folders watched, and what is used no more tidied up. `changed` is called when models have come or gone, on a thread
+// of the registry's. Null, with a line in the log, where the folder is not one that was asked for and cannot be used.
+Result<std::shared_ptr<ModelRegistry>> registry_to_serve(const ServeOptions& options, std::function<void()> changed);
 
 }  // namespace braid::app

@@ -13,6 +13,7 @@
 #include <numeric>
 #include <optional>
 #include <set>
+#include <spdlog/spdlog.h>
 #include <system_error>
 #include <utility>
 
@@ -128,6 +129,33 @@ class Scan {
   std::vector<FoundModel>& found_;
 };
 
+// What its maker wants; a template in Jinja's form takes the place of that of the weights.
+void add_settings(ModelRegistry& registry, const std::string& name, ServedModelOptions& options) {
+  Result<ModelSettings> settings = registry.settings(name);
+  if (!settings) return spdlog::warn("{}: {}", name, settings.error().message);
+  if (settings->template_text.find("{%") != std::string::npos) options.model.chat_template = settings->template_file;
+  options.settings = std::make_shared<const ModelSettings>(std::move(*settings));
+}
+
+// Those that have been pulled or made. Files of watched folders are found by Scan.
+void add_stored(const ServeOptions& options, ModelRegistry& registry, std::set<std::string>& ids, std::vector<FoundModel>& found) {
+  constexpr std::string_view kUsualTag = ":latest";
+  const Result<std::vector<StoredModel>> models = registry.list({});
+  if (!models) return spdlog::warn("the registry: {}", models.error().message);
+  for (const StoredModel& stored : *models) {
+    std::string id = stored.name;
+    if (id.ends_with(kUsualTag)) id.resize(id.size() - kUsualTag.size());
+    if (stored.source == "folder" || !ids.insert(id).second) continue;
+    FoundModel& model = found.emplace_back();
+    model.options.model = options.model;
+    model.options.model.model = stored.path;
+    model.options.id = std::move(id);
+    model.bytes = stored.bytes;
+    model.modified = stored.modified;
+    add_settings(registry, stored.name, model.options);
+  }
+}
+
 // How many bytes are to be changed, put in or taken out to make one of the other.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
@@ -158,7 +186,7 @@ Error unknown_model(std::string_view name, std::span<const NamedModel> models) {
 
 }  // namespace
 
-std::vector<FoundModel> find_models(const ServeOptions& options) {
+std::vector<FoundModel> find_models(const ServeOptions& options, ModelRegistry* registry) {
   std::vector<FoundModel> found;
   std::set<std::string> ids;
   for (ServedModelOptions& model : models_of(options)) {
@@ -169,6 +197,7 @@ std::vector<FoundModel> find_models(const ServeOptions& options) {
   }
   const auto first = static_cast<std::ptrdiff_t>(found.size());
   for (const std::string& folder : options.models_dirs) Scan(options, ids, found).look(folder, "", kDepth);
+  if (registry != nullptr) add_stored(options, *registry, ids, found);
   std::ranges::sort(found.begin() + first, found.end(), {}, [](const FoundModel& model) { return model.options.id; });
   return found;
 }

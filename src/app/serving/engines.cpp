@@ -39,10 +39,8 @@ Engines::Engines(asio::io_context& loop, const ServeOptions& options, Hooks hook
 Result<std::unique_ptr<Engines>> Engines::create(asio::io_context& loop, LoadedModels models, const ServeOptions& options, Hooks hooks) {
   std::unique_ptr<Engines> engines(new Engines(loop, options, std::move(hooks), std::move(models.team)));
   engines->workshop_ = std::make_unique<LoadingThread>(loop, engines->strand_, *engines->team_, options, std::move(models.shelf));
-  FindModels find;
-  if (!options.models_dirs.empty()) find = [&options] { return find_models(options); };
-  engines->slots_ = std::make_unique<ModelSlots>(loop, *engines->workshop_, slot_options(options), std::move(find), std::move(models.found),
-                                                 engines->hooks_.on_changed);
+  engines->slots_ = std::make_unique<ModelSlots>(loop, *engines->workshop_, slot_options(options), std::move(models.find),
+                                                 std::move(models.found), engines->hooks_.on_changed);
   for (LoadedModel& model : models.models) {
     auto engine = make_engine(loop, engines->strand_, std::move(model), options);
     if (!engine) return engine.error();

@@ -38,6 +38,9 @@ class Engines {
 
   // What is loaded. Valid until the loop goes on.
   ModelDirectory directory() const;
+
+  // What can be asked for has changed.
+  void look_again() { slots_->look_again(); }
   ModelHost& host() { return *slots_; }
   // A line or two for each model, for whoever started the server.
   std::vector<std::string> descriptions() const;

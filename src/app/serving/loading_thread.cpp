@@ -134,7 +134,8 @@ files::Progress LoadingThread::tell(OnProgress on_progress) {
 Result<LoadedModel> LoadingThread::load_now(const ServedModelOptions& model, std::uint64_t kv_bytes, const OnProgress& on_progress) {
   kernels::ThreadTeam packers(team_.size());  // as nice as this thread
   const files::GgufFile file = std::move(*std::exchange(file_, std::nullopt));
-  const bool has_disk = !options_.disk.directory.empty();
+  const DiskOptions disk = disk_options_of(options_, model.id);
+  const bool has_disk = !disk.directory.empty();
   Result<LoadedModel> loaded = load_beside(model, file,
                                            {.max_batch = options_.batch.max_batch,
                                             .team = &team_,
@@ -145,7 +146,7 @@ Result<LoadedModel> LoadingThread::load_now(const ServedModelOptions& model, std
                                            kv_bytes);
   if (!loaded || !has_disk) return loaded;
   std::vector<net::FileDescriptor> none;
-  auto opened = open_disk_cache(disk_options_of(options_, model.id), *loaded, loop_, none);
+  auto opened = open_disk_cache(disk, *loaded, loop_, none);
   if (!opened) return opened.error();
   loaded->disk_cache = std::move(*opened);
   return loaded;

@@ -35,13 +35,13 @@ ModelLoader::~ModelLoader() {
   if (thread_.joinable()) thread_.join();
 }
 
-void ModelLoader::start(Inheritance inherited, Done done) {
+void ModelLoader::start(Inheritance inherited, std::shared_ptr<ModelRegistry> registry, Done done) {
   Error exhausted{ErrorCode::kIo, "not enough memory to load the model", {}};  // there is none left to say so then
   thread_ = std::thread([this, work = asio::make_work_guard(loop_), exhausted = std::move(exhausted), inherited = std::move(inherited),
-                         done = std::move(done)]() mutable {
-    Result<LoadedModels> loaded = [this, &exhausted, &inherited]() -> Result<LoadedModels> {
+                         registry = std::move(registry), done = std::move(done)]() mutable {
+    Result<LoadedModels> loaded = [this, &exhausted, &inherited, &registry]() -> Result<LoadedModels> {
       try {
-        return load(std::move(inherited));
+        return load(std::move(inherited), std::move(registry));
       } catch (const std::bad_alloc&) {
         return std::move(exhausted);
       } catch (const std::exception& bug) {
@@ -55,7 +55,7 @@ void ModelLoader::start(Inheritance inherited, Done done) {
   });
 }
 
-Result<LoadedModels> ModelLoader::load(Inheritance inherited) const {
+Result<LoadedModels> ModelLoader::load(Inheritance inherited, std::shared_ptr<ModelRegistry> registry) const {
   LoadProgress progress(&manager_);
   const files::Progress show = [&progress](std::string_view what, std::uint64_t done, std::uint64_t total) {
     progress.show(what, done, total);
@@ -63,7 +63,11 @@ Result<LoadedModels> ModelLoader::load(Inheritance inherited) const {
   const bool has_disk = !options_.disk.directory.empty();
   Result<std::unique_ptr<kernels::ThreadTeam>> team = make_team(options_.model);
   if (!team) return team.error();
-  LoadedModels loaded{.team = std::move(*team), .models = {}, .encoders = {}, .networks = {}, .found = find_models(options_), .shelf = {}};
+  LoadedModels loaded;
+  loaded.team = std::move(*team);
+  loaded.found = find_models(options_, registry.get());
+  if (registry != nullptr || !options_.models_dirs.empty())
+    loaded.find = [&options = options_, registry] { return find_models(options, registry.get()); };
   std::vector<ServedModelOptions> language_models;
   for (ServedModelOptions& model : models_of(options_)) {
     if (holds_network(model.model.model)) {

@@ -28,6 +28,7 @@ struct LoadedModels {
   std::vector<LoadedEncoder> encoders;  // likewise
   std::vector<LoadedNetwork> networks;
   std::vector<FoundModel> found;  // all that can be asked for
+  FindModels find;                // looks once more; empty: there will be no others
   WeightShelf shelf;              // with the weights of `models`
 };
 
@@ -49,12 +50,12 @@ class ModelLoader {
   ModelLoader& operator=(const ModelLoader&) = delete;
 
   // Once. `done` is called on the loop.
-  void start(Inheritance inherited, Done done);
+  void start(Inheritance inherited, std::shared_ptr<ModelRegistry> registry, Done done);
 
   bool is_loading() const { return thread_.joinable(); }
 
  private:
-  Result<LoadedModels> load(Inheritance inherited) const;
+  Result<LoadedModels> load(Inheritance inherited, std::shared_ptr<ModelRegistry> registry) const;
 
   boost::asio::io_context& loop_;
   const ServeOptions& options_;

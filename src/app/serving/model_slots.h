@@ -56,6 +56,9 @@ class ModelSlots final : public ModelHost {
   std::shared_ptr<ModelWait> sleep(std::string name, bool now) override;
   std::shared_ptr<ModelWait> wake(std::string name) override;
 
+  // What can be asked for has changed.
+  void look_again();
+
   // Those that are loaded, and not being unloaded.
   std::vector<ServedEngine*> engines() const;
 
@@ -98,7 +101,6 @@ class ModelSlots final : public ModelHost {
   std::vector<std::string> targets(std::string_view name, bool asleep, Error& error) const;
   boost::asio::awaitable<void> sleep_all(std::vector<std::string> ids, bool now, std::shared_ptr<ModelWait> wait);
   boost::asio::awaitable<void> wake_all(std::vector<std::string> ids, std::shared_ptr<ModelWait> wait);
-  void look_again();
   boost::asio::awaitable<void> rescan();
   void put_found(std::vector<FoundModel> found);
   void sweep_waits();
@@ -115,6 +117,7 @@ class ModelSlots final : public ModelHost {
   bool is_loading_ = false;
   std::vector<Missing> missing_;  // waits for names that were not known; looked up again after the scan
   bool is_scanning_ = false;
+  bool wants_scan_ = false;
   std::optional<boost::asio::thread_pool> scanner_;  // one thread
   bool is_draining_ = false;
   boost::asio::steady_timer room_timer_;                          // of a load that waits for room: cancelled when something has changed

@@ -109,13 +109,15 @@ asio::awaitable<bool> ModelSlots::drain(Clock::time_point until) {
 }
 
 void ModelSlots::look_again() {
+  if (!find_ || is_draining_) return;
+  wants_scan_ = true;
   if (!std::exchange(is_scanning_, true)) spawn(rescan());
 }
 
 // One scan answers all who ask for unknown names while it runs, but for those who came too late for it.
 asio::awaitable<void> ModelSlots::rescan() {
   if (!scanner_) scanner_.emplace(1);
-  while (!missing_.empty()) {
+  while (std::exchange(wants_scan_, false) || !missing_.empty()) {
     const std::vector<Missing> asked = std::exchange(missing_, {});
     auto finding = asio::co_spawn(*scanner_, find_elsewhere(find_), asio::use_awaitable);
     std::vector<FoundModel> found = co_await std::move(finding);

@@ -55,6 +55,7 @@ class LanguageEngine final : public ServedEngine {
     served_.vectors = model_.vectors;
     served_.classes = model_.classes;
     served_.pairs = model_.pairs;
+    served_.settings = model_.settings;
     served_.generates = model_.generates;
     served_.defaults = or_defaults(serving.defaults, model_.defaults);
     served_.drafts = draft_means(model_, serving.batch);

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
 #include <cstdlib>
 #include <exception>
 #include <fmt/chrono.h>
@@ -72,9 +73,9 @@ Result<void> Serving::start() {
   if (!keys) return keys.error();
   net::ServerOptions http = http_options(std::move(*keys));
   http.reload = [this] { return read_again(); };
-  Result<std::shared_ptr<ModelRegistry>> registry = registry_to_serve(options_.data);
+  Result<std::shared_ptr<ModelRegistry>> registry = registry_to_serve(options_, [this] { asio::post(loop_, [this] { look_again(); }); });
   if (!registry) return registry.error();
-  http.registry = std::move(*registry);
+  http.registry = registry_ = std::move(*registry);
   server_.emplace(loop_, std::move(http), status_);
   departure_.emplace(Departure::Parts{loop_, options_, manager_, status_, *server_, engines_, [this] { stop(); }});
   if (const Result<void> found = handover_.find(); !found) return found;
@@ -87,7 +88,7 @@ Result<void> Serving::start() {
     status_ = {ServiceState::kNoModel, "started without a model", {}};
     if (announce_ready()) say("ready without a model");
   } else {
-    loader_.start({handover_.take_disk_locks(), [this] { return handover_.untouched(); }},
+    loader_.start({handover_.take_disk_locks(), [this] { return handover_.untouched(); }}, registry_,
                   [this](Result<LoadedModels> loaded) { on_loaded(std::move(loaded)); });
   }
   return {};
@@ -173,6 +174,10 @@ bool Serving::announce_ready() {
       [this] { departure_->leave_sockets("a successor serves"); });
   manager_.notify("READY=1");
   return true;
+}
+
+void Serving::look_again() {
+  if (engines_ != nullptr) engines_->look_again();
 }
 
 void Serving::fail(const Error& error) {

@@ -10,6 +10,7 @@
 #include "app/serving/handover.h"
 #include "app/serving/model_loader.h"
 #include "app/watchdog.h"
+#include "braid/model_registry.h"
 #include "braid/result.h"
 #include "braid/served_model.h"
 #include "net/listen/listening_socket.h"
@@ -54,6 +55,7 @@ class Serving {
   void on_loaded(Result<LoadedModels> loaded);
   boost::asio::awaitable<void> become_ready();
   bool announce_ready();
+  void look_again();  // for models that have come or gone
   void fail(const Error& error);
   void stop();
   Watchdog::Hooks watchdog_hooks();
@@ -75,8 +77,9 @@ class Serving {
   Watchdog watchdog_;
   Handover handover_;  // its end tells a successor that the disk tier is closed: it goes after the engines
   std::unique_ptr<Engines> engines_;
-  std::optional<ServerNote> note_;     // by which commands find this server
-  std::optional<net::Server> server_;  // after the engines: it goes first
+  std::shared_ptr<ModelRegistry> registry_;  // null: none
+  std::optional<ServerNote> note_;           // by which commands find this server
+  std::optional<net::Server> server_;        // after the engines: it goes first
   std::optional<Departure> departure_;
   boost::asio::signal_set signals_;
   bool signalled_ = false;  // to end
