@@ -29,6 +29,26 @@ TEST(CommandLine, ServeHasDefaults) {
   EXPECT_FALSE(options.model.kv_memory.has_value());
 }
 
+TEST(CommandLine, ModelsAreManaged) {
+  using Action = ModelCommandOptions::Action;
+  const auto options = [](std::initializer_list<const char*> arguments) { return std::get<ModelCommandOptions>(parse(arguments)); };
+  const auto pull = options({"pull", "llama3.2:1b", "--insecure", "--data-dir", "/data", "--json"});
+  EXPECT_EQ(pull.action, Action::kPull);
+  EXPECT_EQ(pull.names, std::vector<std::string>{"llama3.2:1b"});
+  EXPECT_TRUE(pull.insecure && pull.json);
+  EXPECT_EQ(pull.data.folder, "/data");
+  EXPECT_EQ(options({"cp", "a", "b"}).names, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(options({"rm", "a", "b", "c"}).names.size(), 3U);
+  EXPECT_EQ(options({"ls"}).action, Action::kList);
+  EXPECT_EQ(options({"ps"}).action, Action::kRunning);
+  EXPECT_EQ(options({"create", "mine"}).modelfile, "Modelfile");
+  EXPECT_EQ(options({"create", "mine", "-f", "-", "-q", "q4_k_m"}).quantize, "q4_k_m");
+  EXPECT_THAT(mistake({"cp", "a"}), HasSubstr("braid cp"));
+  EXPECT_THAT(mistake({"pull"}), HasSubstr("name"));
+  EXPECT_THAT(mistake({"completion", "tcsh"}), HasSubstr("bash"));
+  EXPECT_EQ(std::get<ServeOptions>(parse({"serve", "--ollama"})).http.listen.back().port, 11434);
+}
+
 TEST(CommandLine, ServeTakesItsOptions) {
   const auto options = std::get<ServeOptions>(
       parse({"serve",       "m.gguf",      "--host",       "0.0.0.0", "--port",          "0",     "--threads=3", "--ctx",  "512",

@@ -1,6 +1,6 @@
 // `braid pull, list, show, rm, cp, create, push, status` and so on, with a server and without one.
 import assert from "node:assert/strict";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import { braid, Process, braidBinary, run, serve, sourceFolder, temporaryFolder } from "./support/processes.mjs";
@@ -10,9 +10,10 @@ const demoFile = path.join(sourceFolder, "models/demo-q8_0.gguf");
 
 // Runs commands on one data folder; each gives what it printed, or what it complained of where another code is meant.
 function commands(t, data, env = {}) {
-  return async (args, { code = 0, ...options } = {}) => {
+  return async (args, { code = 0, both = false, ...options } = {}) => {
     const ended = await braid(t, args, { env: { ...process.env, BRAID_DATA_DIR: data, ...env }, ...options });
     assert.equal(ended.code, code, `${args.join(" ")}: ${ended.stderr}${ended.stdout}`);
+    if (both) return ended;
     return code === 0 ? ended.stdout : ended.stderr;
   };
 }
@@ -97,6 +98,53 @@ test("Ctrl-C ends a pull, and the next one goes on", async (t) => {
   await commands(t, data, { BRAID_REGISTRY_MIRROR: source.url })(["pull", "demo"]);
   const range = source.requests.slice(before).find((request) => request.url.endsWith(digestOf(demo()))).range;
   assert.ok(!range.startsWith("bytes=0-"), range);
+});
+
+const question = "What is 17 + 25?";
+
+// The same in the terminal's own process and through a server.
+async function chat(command, data) {
+  const said = await command(["run", "base", question, "--temperature", "0"]);
+  assert.equal(said, "17 + 25 = 42.");
+  const input = [question, "/show messages", "/save one", "/new", "/show messages", "/set system Be kind.", "/show system", "/load one",
+    '"""', "Several", 'lines."""', "/set parameter num_predict 3", "/show parameters", "/save ../two", "/nonsense", "/bye", "never"].join("\n");
+  const { stdout, stderr } = await command(["run", "base", "--temperature", "0"], { input, both: true });
+  const lines = stdout.split("\n");
+  assert.equal(lines[0], "17 + 25 = 42.");
+  assert.deepEqual(lines.slice(1, 4), [`user: ${question}`, "assistant: 17 + 25 = 42.", "Be kind."]);
+  assert.ok(lines.includes("num_predict 3"), stdout);
+  assert.doesNotMatch(stdout, /never/);
+  assert.match(stderr, /'\.\.\/two' is no name/);
+  assert.match(stderr, /there is no command \/nonsense/);
+  const kept = JSON.parse(readFileSync(path.join(data, "chats/one.json"), "utf8"));
+  assert.deepEqual(kept.messages.map((message) => message.role), ["user", "assistant"]);
+}
+
+test("a chat with a model of the folder", async (t) => {
+  const data = temporaryFolder(t);
+  const command = commands(t, data);
+  await command(["create", "base", "-f", "-"], { input: `FROM ${demoFile}\nPARAMETER repeat_penalty 1\n` });
+  await chat(command, data);
+  assert.match(await command(["run", "bass", "Hello there, you"], { code: 4 }), /neither a file nor a model 'bass'/);
+});
+
+test("a chat with a model of the server", async (t) => {
+  const data = temporaryFolder(t);
+  await serve(t, ["--kv-memory", "256M"], { env: { BRAID_DATA_DIR: data } });
+  const command = commands(t, data);
+  await command(["create", "base", "-f", "-"], { input: `FROM ${demoFile}\nPARAMETER repeat_penalty 1\n` });
+  await chat(command, data);
+});
+
+test("a terminal remembers what was typed", async (t) => {
+  const data = temporaryFolder(t);
+  const command = commands(t, data);
+  await command(["create", "base", "-f", "-"], { input: `FROM ${demoFile}\n` });
+  const env = { ...process.env, BRAID_DATA_DIR: data, TERM: "dumb" };
+  const typed = await run(t, "script", ["-qec", `${braidBinary} run base --temperature 0`, "/dev/null"], { env, input: `${question}\n/bye\n` });
+  assert.equal(typed.code, 0, typed.stdout + typed.stderr);
+  assert.match(typed.stdout, /17 \+ 25 = 42\./);
+  assert.match(readFileSync(path.join(data, "history"), "utf8").replaceAll("\\040", " "), /What is 17 \+ 25\?/);
 });
 
 // A shell's own answer to a line that is not finished.
