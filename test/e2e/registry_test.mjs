@@ -134,12 +134,12 @@ test("weights are rounded on the way", async (t) => {
   const { server, client } = await start(t);
   await makeBase(server, client);
   await client.create({ model: "full", from: "base", quantize: "q4_0", stream: false }).then(
-    () => assert.fail("what is rounded already is not rounded again"), (error) => assert.match(error.message, /quantised/));
+    () => assert.fail("what is rounded already is not rounded again"), (error) => assert.match(error.message, /already/));
 });
 
 test("who may change what is here is an administrator", async (t) => {
   const keys = path.join(temporaryFolder(t), "keys");
-  writeFileSync(keys, "boss sk-boss admin\nuser sk-user\n");
+  writeFileSync(keys, "boss sk-boss administrator\nuser sk-user\n");
   const { server } = await start(t, ["--api-key-file", keys]);
   const status = async (method, route, key, body = "{}") =>
     (await fetch(server.url + route, { method, headers: { Authorization: `Bearer ${key}` }, ...(method === "HEAD" ? {} : { body }) })).status;
