@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -134,6 +135,7 @@ struct ServedModelOptions {
   std::string id;
   std::optional<Pooling> pooling = {};                      // nullopt: what its files say
   std::shared_ptr<const ModelSettings> settings = nullptr;  // of one that the registry has
+  std::function<void()> on_loaded = {};                     // called when it has been loaded, off the loop; or empty
 };
 
 // Of `braid config`: what `braid serve` would read.

@@ -75,6 +75,8 @@ test("what has been made answers, as its maker wants", async (t) => {
   const messages = [{ role: "user", content: "What is 17 + 25?" }];
   const exact = { temperature: 0, repeat_penalty: 1 };
   assert.equal((await client.chat({ model: "base", messages, options: exact })).message.content, "17 + 25 = 42.");
+  const used = (await (await fetch(`${server.url}/v1/registry`)).json()).data.map((model) => [model.id, model.last_used > 0]);
+  assert.deepEqual(used, [["base:latest", true]]);
   await client.create({ model: "short", from: "base", parameters: { ...exact, num_predict: 3 } });
   const short = await client.chat({ model: "short", messages });
   assert.equal(short.eval_count, 3);

@@ -153,6 +153,7 @@ void add_stored(const ServeOptions& options, ModelRegistry& registry, std::set<s
     model.bytes = stored.bytes;
     model.modified = stored.modified;
     add_settings(registry, stored.name, model.options);
+    model.options.on_loaded = [&registry, name = stored.name] { registry.note_use(name); };
   }
 }
 

@@ -28,7 +28,7 @@ using FindModels = std::function<std::vector<FoundModel>()>;
 // What the options name: those of the command line in their order, then what lies in the folders of --models-dir, in the order of their
 // ids: GGUF files (of split ones the first part) and folders with a config.json and weights, three levels deep. The id of the latter is their
 // path within the folder, without ".gguf". Small networks are left out. What cannot be read is left out.
-// Behind them the models of the registry, if there is one, that have none of these ids.
+// Behind them the models of the registry, which outlives them, if there is one, that have none of these ids.
 std::vector<FoundModel> find_models(const ServeOptions& options, ModelRegistry* registry = nullptr);
 
 // One of them, by what it is called.

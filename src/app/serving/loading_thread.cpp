@@ -144,6 +144,7 @@ Result<LoadedModel> LoadingThread::load_now(const ServedModelOptions& model, std
                                             .progress = tell(on_progress),
                                             .identify_kv = has_disk},
                                            kv_bytes);
+  if (loaded && model.on_loaded) model.on_loaded();
   if (!loaded || !has_disk) return loaded;
   std::vector<net::FileDescriptor> none;
   auto opened = open_disk_cache(disk, *loaded, loop_, none);
