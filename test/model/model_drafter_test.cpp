@@ -2,6 +2,7 @@
 #include "model/drafting/model_drafter.h"
 
 #include "kernels/select.h"
+#include "model/drafting/confidence.h"
 #include "model/language_model.h"
 
 #include <algorithm>
@@ -84,6 +85,19 @@ TEST(ModelDrafter, OfTheSameMindGuessesRightAlsoAtATemperature) {
   }
 }
 
+TEST(Confidence, IsWhatGuessesHaveComeTo) {
+  Confidence confidence;
+  EXPECT_NEAR(confidence.chance(-0.1F), 0.905, 0.001) << "the model's own word";
+  EXPECT_NEAR(confidence.chance(-4.0F), 0.018, 0.001);
+  for (int i = 0; i < 200; ++i) {
+    confidence.observe(-4.0F, i % 5 > 0);
+    confidence.observe(-0.1F, i % 2 > 0);
+  }
+  EXPECT_NEAR(confidence.chance(-4.1F), 0.8, 0.05) << "it is right more often than it thinks";
+  EXPECT_NEAR(confidence.chance(-0.1F), 0.5, 0.05) << "and here less";
+  EXPECT_NEAR(confidence.chance(-50.0F), 0.0, 1e-6) << "of others nothing is known";
+}
+
 std::vector<TokenId> drafted(ModelDrafter& drafter, step::SlotId slot, const std::vector<TokenId>& text, std::size_t room = 4) {
   std::vector<TokenId> guesses(room);
   DraftWish wish{slot, text, guesses, 0};
@@ -94,6 +108,13 @@ std::vector<TokenId> drafted(ModelDrafter& drafter, step::SlotId slot, const std
 
 void start(ModelDrafter& drafter, step::SlotId slot) {
   drafter.start({.slot = slot, .sampling = {.temperature = 0.0F}, .stop = {.max_tokens = 9, .stop_token_ids = {}}});
+}
+
+// How far they go depends on how sure the drafter has learned to be.
+void expect_like(const std::vector<TokenId>& guesses, const std::vector<TokenId>& expected, const char* why) {
+  const std::size_t common = std::min(guesses.size(), expected.size());
+  ASSERT_GT(common, 0U) << why;
+  EXPECT_TRUE(std::equal(guesses.begin(), guesses.begin() + static_cast<std::ptrdiff_t>(common), expected.begin())) << why;
 }
 
 TEST(ModelDrafter, GuessesTheSameWhateverItsCachesHold) {
@@ -108,15 +129,15 @@ TEST(ModelDrafter, GuessesTheSameWhateverItsCachesHold) {
   const auto drafter = make_drafter(16);  // of 16 tokens each: two texts and a bit
   start(*drafter, 0);
   drafted(*drafter, 0, text);
-  EXPECT_EQ(drafted(*drafter, 0, longer), expected) << "its guesses were wrong";
+  expect_like(drafted(*drafter, 0, longer), expected, "its guesses were wrong");
   for (step::SlotId slot = 1; slot < 4; ++slot) {
     start(*drafter, slot);
     EXPECT_FALSE(drafted(*drafter, slot, prompt_of(100, static_cast<TokenId>(slot) + 10)).empty());
   }
-  EXPECT_EQ(drafted(*drafter, 0, longer), expected) << "its blocks were given to others";
+  expect_like(drafted(*drafter, 0, longer), expected, "its blocks were given to others");
   start(*drafter, 0);
   start(*drafter, 2);
-  EXPECT_EQ(drafted(*drafter, 2, longer), expected) << "by another slot";
+  expect_like(drafted(*drafter, 2, longer), expected, "by another slot");
 }
 
 // Two tokens of the large model for each of the small one's.

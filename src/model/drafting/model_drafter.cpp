@@ -3,7 +3,6 @@
 #include "model/language_model.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -11,8 +10,8 @@
 namespace braid::model {
 namespace {
 
-// A guess less probable than this ends the row: the next one would hardly ever count.
-const float kLeastLogprob = std::log(0.3F);
+// With a chance less than this that all are right, the next guess would hardly ever count.
+constexpr double kLeastChance = 0.2;
 
 // What a few tokens are drawn by. Who looks back at the whole text is not followed: the guess is right where it makes no difference.
 SamplingParams drawing(const SamplingParams& target, std::int32_t vocab) {
@@ -35,7 +34,7 @@ std::size_t common_prefix(std::span<const TokenId> a, std::span<const TokenId> b
 
 ModelDrafter::ModelDrafter(std::unique_ptr<LanguageModel> model, std::size_t slots, std::unique_ptr<const TokenMap> map)
     : model_(std::move(model)), map_(std::move(map)), mapped_(map_ != nullptr ? slots : 0), caches_(slots), by_slot_(slots, kNoCache),
-      sampling_(slots) {
+      sampling_(slots), guessed_(slots) {
   for (Cache& cache : caches_) cache.blocks.resize(model_->kv_groups().groups.size());
 }
 
@@ -55,6 +54,7 @@ Result<void> ModelDrafter::allocate_kv(std::int32_t blocks) {
 
 void ModelDrafter::start(const step::SlotStart& start) {
   end(start.slot);
+  guessed_[start.slot] = {};
   sampling_[start.slot] =
       map_ == nullptr ? drawing(start.sampling, model_->shape().vocab) : SamplingParams{.temperature = 0.0F, .top_logprobs = 0};
 }
@@ -159,18 +159,35 @@ void ModelDrafter::compute() {
   std::rethrow_exception(result_.failure);
 }
 
-// Of all rows that sampled; those that are to go on stay.
+// Of all rows that sampled; those that are to go on stay. The first guess is always made: so it is seen whether such ones are right.
 void ModelDrafter::take_guesses() {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < going_.size(); ++i) {
     const step::RowResult& row = result_.rows[i];
-    DraftWish& wish = *going_[i].wish;
-    if (!row.sampled || (wish.count > 0 && row.logprob < kLeastLogprob)) continue;
+    Going& going = going_[i];
+    DraftWish& wish = *going.wish;
+    going.chance *= confidence_.chance(row.logprob);
+    if (!row.sampled || (wish.count > 0 && going.chance < kLeastChance)) continue;
     wish.guesses[wish.count++] = row.token;
-    const bool reaches_end = static_cast<std::int32_t>(going_[i].cache->held.size()) + 1 >= model_->context_length();
-    if (wish.count < wish.guesses.size() && !reaches_end) going_[kept++] = going_[i];
+    guessed_[wish.slot].tokens.push_back(row.token);
+    guessed_[wish.slot].logprobs.push_back(row.logprob);
+    const bool reaches_end = static_cast<std::int32_t>(going.cache->held.size()) + 1 >= model_->context_length();
+    if (wish.count < wish.guesses.size() && !reaches_end) going_[kept++] = going;
   }
   going_.resize(kept);
+}
+
+// What came in the places of the last guesses; behind a wrong one it says nothing.
+void ModelDrafter::learn(const DraftWish& wish) {
+  Guessed& guessed = guessed_[wish.slot];
+  for (std::size_t i = 0; i < guessed.tokens.size() && guessed.begin + i < wish.text.size(); ++i) {
+    const bool is_right = wish.text[guessed.begin + i] == guessed.tokens[i];
+    confidence_.observe(guessed.logprobs[i], is_right);
+    if (!is_right) break;
+  }
+  guessed.begin = wish.text.size();
+  guessed.tokens.clear();
+  guessed.logprobs.clear();
 }
 
 void ModelDrafter::draft(std::span<DraftWish> wishes) { map_ == nullptr ? draft_own(wishes) : draft_mapped(wishes); }
@@ -199,8 +216,10 @@ void ModelDrafter::draft_own(std::span<DraftWish> wishes) {
   plan_.clear();
   std::int32_t room = kCatchUp;
   const auto most = static_cast<std::size_t>(model_->context_length());
-  for (DraftWish& wish : wishes)
+  for (DraftWish& wish : wishes) {
+    learn(wish);
     if (wish.text.size() < most) catch_up(wish, room);
+  }
   if (going_.empty()) return;
   compute();
   for (take_guesses(); !going_.empty(); take_guesses()) {

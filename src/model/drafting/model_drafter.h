@@ -2,6 +2,7 @@
 #pragma once
 
 #include "braid/result.h"
+#include "model/drafting/confidence.h"
 #include "model/drafting/drafter.h"
 #include "model/drafting/mapped_text.h"
 #include "model/drafting/token_map.h"
@@ -50,6 +51,13 @@ class ModelDrafter final : public Drafter {
   struct Going {
     DraftWish* wish = nullptr;
     Cache* cache = nullptr;
+    double chance = 1.0;  // that all guesses so far are right
+  };
+  // What it guessed for a slot the last time, to be held against what came.
+  struct Guessed {
+    std::size_t begin = 0;  // of the text
+    std::vector<TokenId> tokens;
+    std::vector<float> logprobs;
   };
 
   // A wish in its own tokens.
@@ -69,6 +77,7 @@ class ModelDrafter final : public Drafter {
   step::StepRow& add_row(step::SlotId slot, const Cache& cache);
   void compute();
   void take_guesses();
+  void learn(const DraftWish& wish);
 
   const std::unique_ptr<LanguageModel> model_;
   const std::unique_ptr<const TokenMap> map_;  // null: both have the same tokens
@@ -79,6 +88,8 @@ class ModelDrafter final : public Drafter {
   std::vector<Cache> caches_;
   std::vector<std::size_t> by_slot_;
   std::vector<SamplingParams> sampling_;  // by slot
+  std::vector<Guessed> guessed_;          // likewise
+  Confidence confidence_;
   std::uint64_t step_ = 0;
   std::vector<Going> going_;  // parallel to the plan's rows
   step::StepPlan plan_;
