@@ -77,6 +77,9 @@ class Storm : RandomRig {
     if (pick(8) == 0) request.cache_salt = "salt";
     apply(random_tint(static_cast<std::int32_t>(request.prompt.size())), request);
     request.priority = pick(5) - 2;
+    if (pick(4) == 0) request.speculation.method = DraftMethod::kOff;
+    request.speculation.max_tokens = pick(4);
+    request.client = pick(2) == 0 ? "one" : "other";
     request.stop.max_tokens = pick(41);
     request.stop.min_tokens = pick(3);
     if (pick(6) == 0) {
