@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The same requests with guessed tokens and without, in turns on one server: how many times as fast answers come.
 
-speculation.py --braid BRAID [--draft DRAFT.gguf] [--method auto] [--clients 1,8,32] [--rounds 9] [--kind chat|text|repeat|edit] MODEL.gguf
+speculation.py --braid BRAID [--draft DRAFT.gguf] [--method auto] [--clients 1,8,32] [--rounds 9] [--kind chat|text|repeat|edit|predict] MODEL.gguf
 """
 import argparse, http.client, json, os, random, re, statistics, subprocess, sys, threading, time
 
@@ -33,6 +33,11 @@ def body_of(args, index, method):
     if args.kind == "text":  # no two alike
         ids = [random.Random(index).randrange(300, 1900) for _ in range(64)]
         return "/v1/completions", {"prompt": ids, **more}
+    if args.kind == "predict":
+        ids, said = args.texts[index % 8]
+        words = said.split(" ")
+        words[12::24] = ["changed"] * len(words[12::24])
+        return "/v1/completions", {"prompt": ids, **more, "temperature": 0, "prediction": {"type": "content", "content": " ".join(words)}}
     if args.kind == "edit":
         return "/v1/completions", {"prompt": args.texts[index % 8], **more, "temperature": 0}
     return "/v1/completions", {"prompt": STORY * 4 + SUBJECTS[index % 8], **more, "temperature": 0}
@@ -55,15 +60,15 @@ def cpu_seconds(pid):
 
 
 def texts_that_repeat(args, port):
-    """Prompts that hold what the model says to their ends, so that its answers mostly say it again."""
+    """edit: prompts that hold what the model says to their ends, so that its answers mostly say it again. predict: what it will say."""
     texts = []
     for index in range(8):
         ids = [random.Random(index).randrange(300, 1900) for _ in range(32)]
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
         connection.request("POST", "/v1/completions", json.dumps({"prompt": ids, "max_tokens": args.answer, "temperature": 0, "ignore_eos": True,
                                                                   "return_token_ids": True}), {"Content-Type": "application/json"})
-        said = json.loads(connection.getresponse().read())["choices"][0]["token_ids"]
-        texts.append(ids + said + ids[-16:])
+        choice = json.loads(connection.getresponse().read())["choices"][0]
+        texts.append((ids, choice["text"]) if args.kind == "predict" else ids + choice["token_ids"] + ids[-16:])
     return texts
 
 
@@ -90,14 +95,14 @@ def main():
     parser.add_argument("--answer", type=int, default=128, help="tokens of an answer")
     parser.add_argument("--tokens", type=int, default=8, help="--draft-tokens")
     parser.add_argument("--temperature", type=float, default=0.0)
-    parser.add_argument("--kind", default="chat", choices=["chat", "text", "repeat", "edit"])
+    parser.add_argument("--kind", default="chat", choices=["chat", "text", "repeat", "edit", "predict"])
     parser.add_argument("--cpu", action="store_true", help="by the server's CPU time, where other programs run; with --threads 1")
     parser.add_argument("--kv-memory", default="512M")
     parser.add_argument("model", nargs="*", help="and more options of braid serve, behind --")
     args = parser.parse_args()
     server, port = start(args)
     try:
-        if args.kind == "edit": args.texts = texts_that_repeat(args, port)
+        if args.kind in ("edit", "predict"): args.texts = texts_that_repeat(args, port)
         for clients in map(int, args.clients.split(",")):
             for method in ("off", args.method):
                 run(args, (server.pid, port), clients, method, 0)  # prompts are cached from here on
