@@ -112,9 +112,10 @@ TEST(Options, EveryRouteNamesItsMethods) {
   for (const net::Endpoint& route : net::endpoints()) {
     const Reply reply = server.ask("OPTIONS " + path_of(route) + " HTTP/1.1\r\nHost: a\r\n\r\n");
     EXPECT_EQ(reply.status, 204) << route.path;
-    const std::string_view method = route.method == net::http::Method::kPost  ? "POST"
-                                    : route.method == net::http::Method::kGet ? "GET, HEAD"
-                                                                              : "DELETE";
+    const std::string_view method = route.method == net::http::Method::kPost   ? "POST"
+                                    : route.method == net::http::Method::kGet  ? "GET, HEAD"
+                                    : route.method == net::http::Method::kHead ? "HEAD"
+                                                                               : "DELETE";
     EXPECT_NE(reply.headers.at("allow").find(method), std::string::npos) << route.path;
     EXPECT_FALSE(reply.headers.contains("content-length")) << route.path;
   }
@@ -123,6 +124,7 @@ TEST(Options, EveryRouteNamesItsMethods) {
 TEST(Head, EveryRouteAnswersItAsGetWithoutTheBody) {
   TestServer server;
   for (const net::Endpoint& route : net::endpoints()) {
+    if (route.path == "/api/blobs/") continue;  // where it means something of its own, and GET nothing
     RawClient client = server.connect();
     client.send("HEAD " + path_of(route) + " HTTP/1.1\r\nHost: a\r\n\r\n" + get("/health"));
     const Reply head = client.read_reply(true);
