@@ -7,12 +7,11 @@
 
 namespace braid::app {
 
-boost::asio::awaitable<Result<void>> warm_up(Engine& engine, std::int32_t context_length) {
-  constexpr std::int32_t kPromptTokens = 64;
+boost::asio::awaitable<Result<void>> warm_up(Engine& engine, std::int32_t context_length, std::int32_t prompt_tokens) {
   constexpr std::int32_t kAnswerTokens = 4;
   GenerationRequest request;
   request.id = "warm-up";
-  request.prompt.assign(static_cast<std::size_t>(std::clamp(context_length - kAnswerTokens, 1, kPromptTokens)), TokenId{0});
+  request.prompt.assign(static_cast<std::size_t>(std::clamp(context_length - kAnswerTokens, 1, prompt_tokens)), TokenId{0});
   request.stop.max_tokens = kAnswerTokens;
   request.stop.ignore_eos = true;
   Result<Ticket> ticket = engine.submit(std::move(request));

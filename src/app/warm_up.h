@@ -9,7 +9,11 @@
 
 namespace braid::app {
 
+// A prompt where nobody else waits for the strand, and one where others' next tokens do.
+inline constexpr std::int32_t kWarmUpPrompt = 64;
+inline constexpr std::int32_t kShortWarmUpPrompt = 4;
+
 // Sends one request of its own through the engine and waits for its end.
-boost::asio::awaitable<Result<void>> warm_up(Engine& engine, std::int32_t context_length);
+boost::asio::awaitable<Result<void>> warm_up(Engine& engine, std::int32_t context_length, std::int32_t prompt_tokens = kWarmUpPrompt);
 
 }  // namespace braid::app

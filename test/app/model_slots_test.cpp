@@ -54,7 +54,7 @@ class FakeEngine final : public ServedEngine {
   std::vector<std::string> description() const override { return {}; }
   std::string state() const override { return {}; }
   EngineMemory memory() const override { return {this, 100 * kMiB, 0, world_.pools[served_.id]}; }
-  asio::awaitable<Result<void>> warm_up() override {
+  asio::awaitable<Result<void>> warm_up(std::int32_t) override {
     if (const auto fault = world_.warm_fails.find(served_.id); fault != world_.warm_fails.end()) co_return fault->second;
     co_return Result<void>();
   }

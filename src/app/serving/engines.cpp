@@ -1,5 +1,6 @@
 #include "app/serving/engines.h"
 
+#include "app/warm_up.h"
 #include "braid/adapters.h"
 
 #include <algorithm>
@@ -105,7 +106,7 @@ asio::awaitable<Result<void>> Engines::load_adapters() {
 
 asio::awaitable<Result<void>> Engines::warm_up() {
   for (ServedEngine* engine : slots_->engines()) {
-    Result<void> warm = co_await engine->warm_up();
+    Result<void> warm = co_await engine->warm_up(kWarmUpPrompt);
     if (!warm) co_return warm;
   }
   co_return Result<void>();

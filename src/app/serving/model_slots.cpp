@@ -1,6 +1,7 @@
 #include "app/serving/model_slots.h"
 
 #include "app/serving/model_waits.h"
+#include "app/warm_up.h"
 
 #include <algorithm>
 #include <boost/asio/as_tuple.hpp>
@@ -252,7 +253,7 @@ asio::awaitable<Result<void>> ModelSlots::load(Slot& slot) {
   if (!engine) co_return engine.error();
   slot.engine = std::move(*engine);
   Result<void> warm;
-  if (options_.warm_up && !is_draining_) warm = co_await slot.engine->warm_up();
+  if (options_.warm_up && !is_draining_) warm = co_await slot.engine->warm_up(kShortWarmUpPrompt);
   if (warm && !is_draining_) co_return Result<void>();
   std::shared_ptr<void> remains = co_await slot.engine->end();
   slot.engine.reset();

@@ -92,8 +92,8 @@ class LanguageEngine final : public ServedEngine {
     return pool_bytes() < had;
   }
 
-  asio::awaitable<Result<void>> warm_up() override {
-    auto warm = app::warm_up(*scheduler_, served_.context_length);
+  asio::awaitable<Result<void>> warm_up(std::int32_t prompt_tokens) override {
+    auto warm = app::warm_up(*scheduler_, served_.context_length, prompt_tokens);
     co_return co_await std::move(warm);
   }
 
@@ -184,7 +184,7 @@ class EncoderEngine final : public ServedEngine {
   }
 
   EngineMemory memory() const override { return {this, served_.bytes, 0, 0}; }
-  asio::awaitable<Result<void>> warm_up() override { co_return Result<void>(); }
+  asio::awaitable<Result<void>> warm_up(std::int32_t) override { co_return Result<void>(); }
 
   void begin_drain() override { engine_->begin_drain(); }
   asio::awaitable<bool> drained(Clock::time_point until) override { return engine_->drained(until); }

@@ -44,7 +44,8 @@ class ServedEngine {
   virtual EngineMemory memory() const = 0;
   virtual std::uint64_t untouched() const { return 0; }  // bytes of the pool that have no pages yet
 
-  virtual boost::asio::awaitable<Result<void>> warm_up() = 0;
+  // The first steps, with a prompt of so many tokens.
+  virtual boost::asio::awaitable<Result<void>> warm_up(std::int32_t prompt_tokens) = 0;
 
   // No new work; true when all that was accepted has ended, false when the deadline came first.
   virtual void begin_drain() = 0;
