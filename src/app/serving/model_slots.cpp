@@ -263,6 +263,7 @@ asio::awaitable<Result<void>> ModelSlots::load(Slot& slot) {
 
 void ModelSlots::settle_load(Slot& slot, const Result<void>& loaded) {
   const auto waits = std::exchange(slot.loads, {});
+  sweep_waits();  // their deadlines are nobody's any more
   if (loaded) {
     slot.state = ModelState::kLoaded;
     slot.failure.clear();
