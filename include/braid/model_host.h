@@ -56,6 +56,8 @@ class ModelHost {
   // In the order of their ids, those of the command line first.
   virtual std::vector<KnownModel> known() const = 0;
 
+  virtual bool empty() const { return known().empty(); }
+
   // The id of the one that is meant: by its id, an alias, a name that may stand for it (model_name.h), or the beginning of one only. "" and
   // "default" are the first one. kNotFound with the nearest names; kInvalidArgument with those between which it does not decide.
   virtual Result<std::string> find(std::string_view name) const = 0;

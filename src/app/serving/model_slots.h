@@ -49,6 +49,7 @@ class ModelSlots final : public ModelHost {
   void put(std::unique_ptr<ServedEngine> engine);
 
   std::vector<KnownModel> known() const override;
+  bool empty() const override { return slots_.empty() && !find_; }
   Result<std::string> find(std::string_view name) const override;
   ModelHold take(std::string_view name, std::optional<KeepAlive> keep_alive = {}) override;
   std::shared_ptr<ModelWait> ask(std::string name, std::optional<KeepAlive> keep_alive = {}) override;

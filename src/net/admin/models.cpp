@@ -133,11 +133,15 @@ asio::awaitable<bool> put_all(Service& service, http::Connection& connection, co
   const std::string mode = http::query_value(query, "mode").value_or("wait");
   ModelHost* const host = service.status.host;
   const Result<void> serves = check_service(service.status);
+  std::string body = request.body;
+  const Result<Value> document = body.empty() ? Result<Value>(Value()) : json::parse_object(body);
   std::optional<http::Response> refusal;
   if (!serves) {
     refusal = http::error_response(serves.error());
   } else if (host == nullptr) {
     refusal = no_host();
+  } else if (!document) {
+    refusal = http::error_response(document.error());
   } else if (mode != "wait" && mode != "abort") {
     refusal = http::error_response(invalid_argument("'mode' must be 'wait' or 'abort'", "mode"));
   }

@@ -84,7 +84,7 @@ Result<AskedModel> asked_model(Value& body) {
 
 Result<void> check_service(const ServiceStatus& status) {
   const bool may_load = status.host != nullptr && status.state != ServiceState::kLoading && status.state != ServiceState::kDraining &&
-                        status.state != ServiceState::kFailed && status.state != ServiceState::kNoModel;
+                        status.state != ServiceState::kFailed && status.state != ServiceState::kNoModel && !status.host->empty();
   if (may_load) return {};
   const Result<const ModelDirectory*> models = served_models(status);
   if (!models) return models.error();

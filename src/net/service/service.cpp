@@ -1,5 +1,7 @@
 #include "net/service/service.h"
 
+#include "braid/model_host.h"
+
 #include <fmt/format.h>
 #include <vector>
 
@@ -14,11 +16,11 @@ std::string Service::new_id(std::string_view prefix) {
 Result<const ModelDirectory*> served_models(const ServiceStatus& status) {
   if (status.state == ServiceState::kDraining) return Error{ErrorCode::kDraining, "the server is shutting down", ""};
   if (!status.models.empty()) return &status.models;
-  if (status.host != nullptr) return Error{ErrorCode::kModelNotLoaded, "no model is loaded", ""};
   if (status.state == ServiceState::kLoading) return Error{ErrorCode::kModelNotLoaded, "the model is still being loaded", ""};
   if (status.state == ServiceState::kFailed) return Error{ErrorCode::kModelNotLoaded, "the model could not be loaded", ""};
   if (!status.models.networks().empty())
     return Error{ErrorCode::kModelNotLoaded, "this server has networks only, which /v1/predict asks; no model that generates text", ""};
+  if (status.host != nullptr && !status.host->empty()) return Error{ErrorCode::kModelNotLoaded, "no model is loaded", ""};
   return Error{ErrorCode::kModelNotLoaded, "this server runs without a model", ""};
 }
 
