@@ -20,8 +20,9 @@ function facts_of({ meta, parent, status }) {
 }
 
 export class Models {
-  root = element("ul", { class: "models" });
-  #fault = element("li", { class: "error", role: "alert" });
+  #list = element("ul", { class: "models" });
+  #fault = element("p", { class: "error", role: "alert" });
+  root = element("div", {}, this.#list, this.#fault);
   #shown = "";
 
   // What /v1/models says. The list is made anew only when it says something else, so that a button keeps its focus.
@@ -29,7 +30,7 @@ export class Models {
     const shown = JSON.stringify(models);
     if (shown === this.#shown) return;
     this.#shown = shown;
-    this.root.replaceChildren(...models.map((model) => this.#item(model)), this.#fault);
+    this.#list.replaceChildren(...models.map((model) => this.#item(model)));
   }
 
   #item(model) {
