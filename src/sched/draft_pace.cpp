@@ -103,7 +103,7 @@ void DraftPace::observe(const step::DraftWork& work) {
   if (work.passes == 0 || work.rows == 0) return;
   double& known = pass_seconds_[batch_of(work.rows)];
   const double seconds = work.seconds / work.passes;
-  known = known == 0.0 ? seconds : known + (std::min(seconds, kMostSurprise * known) - known) * kPassWeight;
+  known = known == 0.0 || seconds < known ? seconds : known + (std::min(seconds, kMostSurprise * known) - known) * kPassWeight;
 }
 
 }  // namespace braid::sched

@@ -9,10 +9,11 @@
 namespace braid::model {
 
 Drafts::Drafts(std::size_t slots, std::int32_t vocab, std::shared_ptr<Drafter> drafter)
-    : vocab_(vocab), drafter_(std::move(drafter)), texts_(slots), mask_((static_cast<std::size_t>(vocab) + 31) / 32) {}
+    : vocab_(vocab), drafter_(std::move(drafter)), has_asked_(slots), texts_(slots), mask_((static_cast<std::size_t>(vocab) + 31) / 32) {}
 
 void Drafts::start(const step::SlotStart& start, std::span<const TokenId> known) {
   texts_[start.slot].start(start, known);
+  has_asked_[start.slot] = false;
   if (drafter_ != nullptr) drafter_->start(start);
 }
 
@@ -68,12 +69,16 @@ void Drafts::ask_drafter() {
   }
   work_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   work_.rows = static_cast<std::int32_t>(wishes_.size());
+  bool reads_text = false;  // which happens once, and tells nothing of a pass
   for (std::size_t i = 0; i < wishes_.size(); ++i) {
     Row& row = rows_[wishing_[i]];
     row.count = std::min(wishes_[i].count, row.room);
     work_.passes = std::max(work_.passes, static_cast<std::int32_t>(row.count));
+    if (!has_asked_[row.slot]) reads_text = true;
+    has_asked_[row.slot] = true;
     std::fill_n(sources_.begin() + static_cast<std::ptrdiff_t>(row.begin), row.count, DraftSource::kDraft);
   }
+  if (reads_text) work_.passes = 0;
 }
 
 // To tokens that there are, that the constraint allows, and to the first that ends the answer.

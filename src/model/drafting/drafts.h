@@ -59,6 +59,7 @@ class Drafts {
   int failures_ = 0;
   std::exception_ptr failure_;
   step::DraftWork work_;
+  std::vector<bool> has_asked_;      // by slot: its drafter has read the text's beginning
   std::vector<SequenceText> texts_;  // by slot
   std::vector<Row> rows_;            // of the plan
   std::vector<TokenId> guesses_;
