@@ -81,7 +81,7 @@ Result<ModelAdapters::Entry*> ModelAdapters::chosen(const AdapterChoice& choice)
   for (Entry& entry : entries_)
     if (choice.number ? entry.facts.number == *choice.number : entry.facts.name == choice.name) return &entry;
   if (!choice.number) return Error{ErrorCode::kNotFound, fmt::format("the adapter '{}' is not loaded", choice.name), "adapter"};
-  return invalid_argument(fmt::format("no adapter with the id {} is loaded", *choice.number), "lora");
+  return invalid_argument(fmt::format("'lora': no adapter with the id {} is loaded", *choice.number), "lora");
 }
 
 Result<std::shared_ptr<const ModelAdapters::Lease>> ModelAdapters::lease(const std::string& revision,
