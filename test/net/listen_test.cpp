@@ -458,13 +458,14 @@ TEST_F(Takeover, TellsTheMemoryThatIsStillToBeTaken) {
 // It may fill its pool while its successor loads: asked again, it is not counted twice.
 TEST_F(Takeover, WhatIsTakenMeanwhileIsNotCountedTwice) {
   constexpr std::size_t kTaken = std::size_t{64} << 20;
+  constexpr std::size_t kOthers = kTaken / 4;  // what else the process takes and gives back; the system counts pages late, too
   first.on_loop([this] { untouched = 3 * kTaken; });
   const auto found = find_predecessor(path);
   ASSERT_TRUE(found && *found) << found.error().message;
-  EXPECT_GT((*found)->untouched_now(), 3 * kTaken - kTaken / 4);
+  EXPECT_GT((*found)->untouched_now(), 3 * kTaken - kOthers);
   const std::vector<char> pool(kTaken, 'x');
-  EXPECT_LE((*found)->untouched_now(), 2 * kTaken) << pool.back();
-  EXPECT_GT((*found)->untouched_now(), 2 * kTaken - kTaken / 4);
+  EXPECT_LT((*found)->untouched_now(), 2 * kTaken + kOthers) << pool.back();
+  EXPECT_GT((*found)->untouched_now(), 2 * kTaken - kOthers);
   EXPECT_EQ((*found)->untouched(), 3 * kTaken);
 }
 
