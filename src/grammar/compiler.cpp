@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 namespace braid::grammar {
@@ -24,15 +25,26 @@ Error refused(const ConstraintSpec& spec, std::string_view why) {
   return invalid_argument(fmt::format("{}: {}", spec.path, why), spec.path);
 }
 
-// Without those schemas and members' texts that are objected to and may be left out.
-Result<Compiled> compile_with(const Objection& objects_to, const ConstraintSpec& spec, const Vocabulary& vocabulary) {
-  Grammar grammar;
-  auto translated = translate(spec, vocabulary, grammar, objects_to);
-  if (!translated) return translated.error();
-  if (!all_productive(grammar, translated->parts)) return refused(spec, "no finite text satisfies a part of the constraint");
-  auto automaton = build(grammar, translated->root);
-  if (!automaton) return refused(spec, automaton.error().message);
-  return Compiled{std::move(*automaton), std::move(translated->left_out)};
+// Without those schemas and members' texts that are objected to and may be left out. Members and elements that must be there and for which
+// there is no text join `barren`, one after the other, from the innermost on.
+Result<Compiled> compile_with(const Objection& objects_to, const ConstraintSpec& spec, const Vocabulary& vocabulary,
+                              std::set<std::string>& barren) {
+  constexpr std::size_t kMostBarren = 64;
+  for (;;) {
+    Grammar grammar;
+    auto translated = translate(spec, vocabulary, grammar, objects_to, barren);
+    if (!translated) return translated.error();
+    const std::vector<bool> productive = find_productive(grammar);
+    if (std::ranges::all_of(translated->parts, [&](ExprId part) { return bool{productive[part]}; })) {
+      auto automaton = build(grammar, translated->root);
+      if (!automaton) return refused(spec, automaton.error().message);
+      return Compiled{std::move(*automaton), std::move(translated->left_out)};
+    }
+    const auto unmet = std::ranges::find_if(translated->demands, [&](const json::Demand& demand) { return !productive[demand.expr]; });
+    if (unmet == translated->demands.end() || barren.size() == kMostBarren)
+      return refused(spec, "no finite text satisfies a part of the constraint");
+    barren.insert(unmet->place);
+  }
 }
 
 std::optional<Error> no_objection(const ConstraintSpec&) { return std::nullopt; }
@@ -45,7 +57,7 @@ bool is_strict(const ConstraintSpec& part) {
 // Objects to parts that cannot be compiled alone, and of those that may be left out to the ones that have no room behind others.
 class PartsAlone {
  public:
-  explicit PartsAlone(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
+  PartsAlone(const Vocabulary& vocabulary, std::set<std::string>& barren) : vocabulary_(vocabulary), barren_(barren) {}
 
   // How many states those that may be left out may have together from now on.
   void make_room(std::size_t states) { room_ = states; }
@@ -57,7 +69,7 @@ class PartsAlone {
     const auto [entry, fresh] = verdicts_.try_emplace(part.path);
     Verdict& verdict = entry->second;
     if (fresh) {
-      auto compiled = compile_with(no_objection, part, vocabulary_);
+      auto compiled = compile_with(no_objection, part, vocabulary_, barren_);
       if (compiled) verdict.states = compiled->automaton.states.size();
       if (!compiled) verdict.error = compiled.error();
     }
@@ -75,6 +87,7 @@ class PartsAlone {
   };
 
   const Vocabulary& vocabulary_;
+  std::set<std::string>& barren_;
   std::map<std::string, Verdict> verdicts_;  // by path: a part may stand in several places
   std::size_t room_ = 0;
   bool hopeless_ = false;
@@ -83,13 +96,14 @@ class PartsAlone {
 // Which part is at fault only shows where the whole fails.
 Result<Compiled> compile_what_can_be(const ConstraintSpec& spec, const Vocabulary& vocabulary) {
   constexpr std::size_t kMost = BuildLimits{}.states;  // what holds the parts together takes some of them
-  auto compiled = compile_with(no_objection, spec, vocabulary);
+  std::set<std::string> barren;
+  auto compiled = compile_with(no_objection, spec, vocabulary, barren);
   if (compiled || !has_parts(spec)) return compiled;
-  PartsAlone parts(vocabulary);
+  PartsAlone parts(vocabulary, barren);
   const Objection judge = [&parts](const ConstraintSpec& part) { return parts.judge(part); };
   for (const std::size_t room : {kMost, kMost / 4, kMost / 16, std::size_t{0}}) {
     parts.make_room(room);
-    compiled = compile_with(judge, spec, vocabulary);
+    compiled = compile_with(judge, spec, vocabulary, barren);
     if (compiled || parts.hopeless()) break;
   }
   return compiled;

@@ -31,14 +31,14 @@ bool is_productive(const Grammar& grammar, const Expr& expr, const std::vector<b
 
 }  // namespace
 
-bool all_productive(const Grammar& grammar, std::span<const ExprId> expressions) {
+std::vector<bool> find_productive(const Grammar& grammar) {
   std::vector<bool> productive(grammar.expr_count(), false);
   for (bool changed = true; changed;) {  // children are made before their parents: only rules take further rounds
     changed = false;
     for (ExprId id = 0; id < grammar.expr_count(); ++id)
       if (!productive[id] && is_productive(grammar, grammar.expr(id), productive)) productive[id] = changed = true;
   }
-  return std::all_of(expressions.begin(), expressions.end(), [&](ExprId id) { return bool{productive[id]}; });
+  return productive;
 }
 
 }  // namespace braid::grammar

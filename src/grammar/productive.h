@@ -3,11 +3,11 @@
 
 #include "grammar/grammar.h"
 
-#include <span>
+#include <vector>
 
 namespace braid::grammar {
 
-// Whether each of the expressions matches some text.
-bool all_productive(const Grammar& grammar, std::span<const ExprId> expressions);
+// Whether each expression, by its id, matches some text.
+std::vector<bool> find_productive(const Grammar& grammar);
 
 }  // namespace braid::grammar

@@ -2,7 +2,6 @@
 
 #include "grammar/build.h"
 #include "grammar/ebnf/grammar_text.h"
-#include "grammar/json/schema.h"
 #include "grammar/json/syntax.h"
 #include "grammar/regex.h"
 
@@ -25,8 +24,8 @@ bool is_part(const ConstraintSpec& spec) {
 
 class Translator {
  public:
-  Translator(const Vocabulary& vocabulary, Grammar& grammar, const Objection& objects_to)
-      : vocabulary_(vocabulary), grammar_(grammar), objects_to_(objects_to) {}
+  Translator(const Vocabulary& vocabulary, Grammar& grammar, const Objection& objects_to, const std::set<std::string>& barren)
+      : vocabulary_(vocabulary), grammar_(grammar), objects_to_(objects_to), barren_(barren) {}
 
   Result<ExprId> translate(const ConstraintSpec& spec) {
     if (nesting_ >= kMaxConstraintNesting) return refused(spec.path, "the constraint nests too deep");
@@ -36,7 +35,7 @@ class Translator {
     return expr;
   }
 
-  Translated take(ExprId root) { return {root, std::move(parts_), std::move(left_out_)}; }
+  Translated take(ExprId root) { return {root, std::move(parts_), std::move(demands_), std::move(left_out_)}; }
 
  private:
   Result<ExprId> visit(const ConstraintSpec& spec) {
@@ -62,9 +61,10 @@ class Translator {
   Result<ExprId> of(const ConstraintSpec::JsonObject&, const std::string&) { return json::Syntax(grammar_).object(); }
 
   Result<ExprId> of(const ConstraintSpec::JsonSchema& kind, const std::string& path) {
-    json::Leniency leniency(kind.strict);
-    json::SchemaCompiler compiler(grammar_, kind.schema, path, leniency);
+    json::Leniency leniency(kind.strict, kind.schema, path);
+    json::SchemaCompiler compiler(grammar_, kind.schema, path, leniency, barren_);
     const auto expr = kind.object ? compiler.compile_objects() : compiler.compile();
+    for (json::Demand& demand : compiler.take_demands()) demands_.push_back(std::move(demand));
     for (std::string& place : leniency.take()) left_out_.push_back(std::move(place));
     return expr;
   }
@@ -158,7 +158,9 @@ class Translator {
   const Vocabulary& vocabulary_;
   Grammar& grammar_;
   const Objection& objects_to_;
+  const std::set<std::string>& barren_;
   std::vector<ExprId> parts_;
+  std::vector<json::Demand> demands_;
   std::vector<std::string> left_out_;
   std::size_t nesting_ = 0;
 };
@@ -246,8 +248,9 @@ class Key {
 
 }  // namespace
 
-Result<Translated> translate(const ConstraintSpec& spec, const Vocabulary& vocabulary, Grammar& grammar, const Objection& objects_to) {
-  Translator translator(vocabulary, grammar, objects_to);
+Result<Translated> translate(const ConstraintSpec& spec, const Vocabulary& vocabulary, Grammar& grammar, const Objection& objects_to,
+                             const std::set<std::string>& barren) {
+  Translator translator(vocabulary, grammar, objects_to, barren);
   const auto root = translator.translate(spec);
   return root ? Result<Translated>(translator.take(*root)) : root.error();
 }

@@ -3,10 +3,12 @@
 
 #include "braid/constraint.h"
 #include "grammar/grammar.h"
+#include "grammar/json/schema.h"
 #include "grammar/vocabulary.h"
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,12 +20,14 @@ using Objection = std::function<std::optional<Error>(const ConstraintSpec& part)
 struct Translated {
   ExprId root = 0;
   std::vector<ExprId> parts;          // schemas and members' texts that were kept
+  std::vector<json::Demand> demands;  // of the schemas
   std::vector<std::string> left_out;  // the paths of what was not
 };
 
 // kInvalidArgument with the path of what cannot be honoured and may not be left out. `objects_to` is asked about each schema and member's
-// text.
-Result<Translated> translate(const ConstraintSpec& spec, const Vocabulary& vocabulary, Grammar& grammar, const Objection& objects_to);
+// text; `barren` as SchemaCompiler has it.
+Result<Translated> translate(const ConstraintSpec& spec, const Vocabulary& vocabulary, Grammar& grammar, const Objection& objects_to,
+                             const std::set<std::string>& barren);
 
 // Whether it has schemas or members' texts.
 bool has_parts(const ConstraintSpec& spec);

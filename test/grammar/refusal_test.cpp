@@ -1,7 +1,9 @@
 #include "grammar/walk.h"
 
+#include <algorithm>
 #include <array>
 #include <gtest/gtest.h>
+#include <iterator>
 
 namespace braid::test {
 namespace {
@@ -19,7 +21,8 @@ TEST(SchemaRefusal, NamesThePathOfWhatCannotBeHonoured) {
            {R"({"$ref":"#/$defs/nope"})", "schema.$ref"},
            {R"({"$ref":"https://example.com/x"})", "schema.$ref"},
            {R"({"$defs":{"a":{"$ref":"#/$defs/a"}},"$ref":"#/$defs/a"})", "schema.$defs.a.$ref"},
-           {R"({"$defs":{"a":{"type":"object","properties":{"a":{"$ref":"#/$defs/a"}},"required":["a"]}},"$ref":"#/$defs/a"})", "schema"},
+           {R"({"$defs":{"a":{"type":"object","properties":{"a":{"$ref":"#/$defs/a"}},"required":["a"]}},"$ref":"#/$defs/a"})",
+            "schema.$defs.a.properties.a"},
            {R"({"type":"widget"})", "schema.type"},
            {R"({"type":"string","minLength":-1})", "schema.minLength"},
            {R"({"type":"object","required":"a"})", "schema.required"},
@@ -27,6 +30,8 @@ TEST(SchemaRefusal, NamesThePathOfWhatCannotBeHonoured) {
            {R"({"type":"string","enum":[1]})", "schema.enum"},
            {R"({"type":"integer","minimum":3,"maximum":2})", "schema"},
            {R"({"type":"object","properties":{"a":{}},"additionalProperties":true,"minProperties":3})", "schema.minProperties"},
+           {R"({"type":"object","properties":{"a":{"type":"integer","minimum":3,"maximum":2}},"required":["a"]})", "schema.properties.a"},
+           {R"({"type":"object","properties":{"a":{}},"required":["b"],"additionalProperties":false})", "schema.additionalProperties"},
            {R"([1])", "schema"},
            {R"(false)", "schema"}}) {
     const auto refused = toy_compiler().compile(schema_spec(schema));
@@ -35,6 +40,46 @@ TEST(SchemaRefusal, NamesThePathOfWhatCannotBeHonoured) {
     EXPECT_EQ(refused.error().param, path) << schema << ": " << refused.error().message;
     EXPECT_EQ(refused.error().message.find(refused.error().param), 0U) << refused.error().message;
   }
+}
+
+// Joined schemas have paths that nobody wrote.
+TEST(SchemaRefusal, NamesThePathAsItIsWritten) {
+  const std::string unique = R"({"uniqueItems":true})";
+  for (const auto& [schema, path] : std::initializer_list<std::pair<std::string, const char*>>{
+           {R"({"allOf":[{"properties":{"a":{"type":"array"}}},{"properties":{"a":)" + unique + "}}]}",
+            "schema.allOf[1].properties.a.uniqueItems"},
+           {R"({"properties":{"a":{"properties":{"b":)" + unique + R"(}}},"allOf":[{"properties":{"a":{"type":"object"}}}]})",
+            "schema.properties.a.properties.b.uniqueItems"},
+           {R"({"properties":{"a":)" + unique + R"(},"anyOf":[{"required":["a"]},{"required":["b"]}]})", "schema.properties.a.uniqueItems"},
+           {R"({"anyOf":[{"minProperties":1},{"properties":{"a":)" + unique + R"(}}],"properties":{"b":{}}})",
+            "schema.anyOf[1].properties.a.uniqueItems"},
+           {R"({"$defs":{"x":{"properties":{"a.b":)" + unique + R"(}}},"$ref":"#/$defs/x","minProperties":1})",
+            "schema.$defs.x.properties.a.b.uniqueItems"},
+           {R"({"$defs":{"x":{"properties":{"a":)" + unique + R"(}}},"allOf":[{"$ref":"#/$defs/x"},{"properties":{"b":{}}}]})",
+            "schema.$defs.x.properties.a.uniqueItems"},
+           {R"({"$defs":{"x":[{},{"$id":"pair","uniqueItems":true}]},"items":{"$ref":"pair"}})", "schema.$defs.x[1].uniqueItems"},
+           {R"({"$defs":{"x/y":{"$anchor":"pair","items":)" + unique + R"(}},"items":{"$ref":"#/$defs/x~1y"}})",
+            "schema.$defs.x/y.items.uniqueItems"},
+           {R"({"items":[)" + unique + "]}", "schema.items[0].uniqueItems"},
+           {R"({"items":[{}],"additionalItems":)" + unique + "}", "schema.additionalItems.uniqueItems"}}) {
+    const auto refused = toy_compiler().compile(schema_spec(schema));
+    ASSERT_FALSE(refused) << schema;
+    EXPECT_EQ(refused.error().param, path) << schema << ": " << refused.error().message;
+    const auto lenient = compile_or_die(schema_spec(schema, false));
+    ASSERT_EQ(lenient->left_out().size(), 1U) << schema;
+    EXPECT_EQ(lenient->left_out().front(), path);
+  }
+}
+
+void expect_lost_alone(const char* schema, const char* path, const char* good, const char* bad) {
+  const auto constraint = compile_or_die(schema_spec(schema, false));
+  ASSERT_EQ(constraint->left_out().size(), 1U) << schema;
+  EXPECT_EQ(constraint->left_out().front(), path);
+  EXPECT_TRUE(accepts(*constraint, good)) << schema;
+  EXPECT_FALSE(accepts(*constraint, bad)) << schema;
+  const auto strict = toy_compiler().compile(schema_spec(schema, true));
+  ASSERT_FALSE(strict) << schema;
+  EXPECT_EQ(strict.error().param, path);
 }
 
 // Without strict a keyword is left out alone, and what stands beside it binds.
@@ -66,7 +111,7 @@ TEST(SchemaRefusal, LenientSchemasLoseOnlyWhatCannotBeHonoured) {
            {R"({"type":"string","minLength":"1","maxLength":1})", "schema.minLength", R"("")", R"("aa")"},
            {R"({"type":"integer","minimum":"0","maximum":5})", "schema.minimum", "-1", "6"},
            {R"({"type":"array","items":"string","maxItems":1})", "schema.items", "[1]", "[1,2]"},
-           {R"({"type":"array","items":[{"type":"null"},"x"]})", "schema.prefixItems[1]", "[null,1]", "[1]"},
+           {R"({"type":"array","items":[{"type":"null"},"x"]})", "schema.items[1]", "[null,1]", "[1]"},
            {R"({"$ref":"#/$defs/nope","type":"null"})", "schema.$ref", "null", "1"},
            {R"({"$ref":1,"type":"null"})", "schema.$ref", "null", "1"},
            {R"({"type":"object","properties":{"a":{"$ref":"#/$defs/nope"},"b":{"type":"null"}}})", "schema.properties.a.$ref",
@@ -78,16 +123,33 @@ TEST(SchemaRefusal, LenientSchemasLoseOnlyWhatCannotBeHonoured) {
            {R"({"$defs":{"a":{"$ref":"#/$defs/a","maxLength":1}},"type":"string","allOf":[{"$ref":"#/$defs/a"}]})", "schema.allOf[0].$ref",
             R"("a")", R"("aa")"},
            {R"({"type":"object","propertyNames":{"pattern":5,"maxLength":1},"properties":{"a":{},"bb":{}}})",
-            "schema.propertyNames.pattern", R"({"a":1})", R"({"bb":1})"}}) {
-    const auto constraint = compile_or_die(schema_spec(schema, false));
-    ASSERT_EQ(constraint->left_out().size(), 1U) << schema;
-    EXPECT_EQ(constraint->left_out().front(), path);
-    EXPECT_TRUE(accepts(*constraint, good)) << schema;
-    EXPECT_FALSE(accepts(*constraint, bad)) << schema;
-    const auto strict = toy_compiler().compile(schema_spec(schema, true));
-    ASSERT_FALSE(strict) << schema;
-    EXPECT_EQ(strict.error().param, path);
-  }
+            "schema.propertyNames.pattern", R"({"a":1})", R"({"bb":1})"}})
+    expect_lost_alone(schema, path, good, bad);
+}
+
+TEST(SchemaRefusal, WhatMustBeThereAndCannotIsAnything) {
+  for (
+      const auto& [schema, path, good, bad] : std::initializer_list<std::array<const char*, 4>>{
+          {R"({"type":"object","properties":{"a":{"type":"integer","minimum":3,"maximum":2},"b":{"type":"null"}},"required":["a","b"]})",
+           "schema.properties.a", R"({"a":1,"b":null})", R"({"a":1,"b":1})"},
+          {R"({"type":"object","properties":{"b":{"type":"null"}},"required":["a","b"],"additionalProperties":false})",
+           "schema.additionalProperties", R"({"b":null,"a":1})", R"({"b":1,"a":1})"},
+          {R"({"type":"object","properties":{"a":{"type":"object","properties":{"b":false},"required":["b"]}},"required":["a"]})",
+           "schema.properties.a.properties.b", R"({"a":{"b":1}})", R"({"a":1})"},
+          {R"({"properties":{"a":{"anyOf":[false,{"type":"integer","minimum":3,"maximum":2}]},"b":{"enum":[1]}},"required":["a","b"]})",
+           "schema.properties.a", R"({"a":"","b":1})", R"({"a":"","b":2})"},
+          {R"({"type":"array","items":false,"minItems":1,"maxItems":2})", "schema.items", "[1]", "[1,2,3]"},
+          {R"({"type":"array","prefixItems":[false,{"type":"null"}],"minItems":2})", "schema.prefixItems[0]", "[1,null]", "[1,1]"},
+          {R"({"$defs":{"a":{"properties":{"a":{"$ref":"#/$defs/a"}},"required":["a"]}},"items":{"$ref":"#/$defs/a"},"minItems":1})",
+           "schema.$defs.a.properties.a", R"([{"a":1}])", "[1]"},
+          // What need not be there stays as it is.
+          {R"({"properties":{"a":false,"b":{"properties":{"c":false},"required":["c"]}},"required":["a"]})", "schema.properties.a",
+           R"({"a":1})", R"({"a":1,"b":{"c":1}})"},
+          {R"({"properties":{"b":{"type":["null","object"],"properties":{"c":false},"required":["c"]},"a":false},"required":["a","b"]})",
+           "schema.properties.a", R"({"b":null,"a":1})", R"({"b":{"c":1},"a":1})"},
+          {R"({"properties":{"b":{"anyOf":[{"properties":{"c":false},"required":["c"]},{"type":"null"}]},"a":false},"required":["a","b"]})",
+           "schema.properties.a", R"({"b":null,"a":1})", R"({"b":{"c":1},"a":1})"}})
+    expect_lost_alone(schema, path, good, bad);
 }
 
 TEST(SchemaRefusal, NamesThePathOfTheRequestThatHasTheSchema) {
@@ -103,10 +165,15 @@ std::vector<std::string> hopeless_schemas() {
   for (int i = 0; i < 300; ++i)
     large += (i > 0 ? ",\"p" : "\"p") + std::to_string(i) + R"(":{"const":")" + std::to_string(i) + std::string(300, 'x') + "\"}";
   return {
-      large + "}}", R"({"properties":{"a":false},"required":["a"]})",
-      R"({"properties":{"a":{"type":"integer","minimum":3,"maximum":2}},"required":["a"]})",
-      R"({"properties":{"a":{"$ref":"#"}},"required":["a"]})",
+      large + "}}", R"({"minProperties":2,"maxProperties":1})",
       R"({"properties":{"a":{"$ref":"#/$defs/a"}},"$defs":{"a":{"anyOf":[{"type":"array","items":{"$ref":"#/$defs/b"}},{"$ref":"#/$defs/b"}]},"b":{"anyOf":[{"$ref":"#/$defs/a"},{"type":"null"}]}}})"};
+}
+
+// What fails because of one member, which is called a.
+std::vector<std::string> schemas_with_a_barren_member() {
+  return {R"({"properties":{"a":false},"required":["a"]})",
+          R"({"properties":{"a":{"type":"integer","minimum":3,"maximum":2}},"required":["a"]})",
+          R"({"properties":{"a":{"$ref":"#"}},"required":["a"]})"};
 }
 
 ConstraintSpec call_of(std::string name, ConstraintSpec arguments) {
@@ -138,8 +205,27 @@ TEST(SchemaRefusal, OfSeveralSchemasOnlyTheOneAtFaultIsLost) {
     }
 }
 
+TEST(SchemaRefusal, AMemberThatNothingSatisfiesIsLostAlone) {
+  const std::string other = R"({"properties":{"a":false,"n":{"enum":[1]}},"required":["a","n"]})";
+  for (const std::string& schema : schemas_with_a_barren_member()) {
+    const ConstraintSpec spec{ConstraintSpec::Alternatives{{call_of("one", arguments_spec(schema, false, "tools[0].parameters")),
+                                                            call_of("two", arguments_spec(other, false, "tools[1].parameters"))}},
+                              "tools"};
+    const auto constraint = compile_or_die(spec);
+    ASSERT_EQ(constraint->left_out().size(), 2U) << schema;
+    EXPECT_EQ(constraint->left_out().front(), "tools[0].parameters.properties.a");
+    EXPECT_EQ(constraint->left_out().back(), "tools[1].parameters.properties.a");
+    EXPECT_TRUE(accepts(*constraint, R"(one{"a":2})")) << schema;
+    EXPECT_FALSE(accepts(*constraint, R"(one{"x":2})")) << schema;
+    EXPECT_TRUE(accepts(*constraint, R"(two{"a":2,"n":1})")) << schema;
+    EXPECT_FALSE(accepts(*constraint, R"(two{"a":2,"n":2})")) << schema;
+  }
+}
+
 TEST(SchemaRefusal, AStrictOneAmongThemIsNamed) {
-  for (const std::string& schema : hopeless_schemas()) {
+  std::vector<std::string> schemas = hopeless_schemas();
+  std::ranges::move(schemas_with_a_barren_member(), std::back_inserter(schemas));
+  for (const std::string& schema : schemas) {
     const ConstraintSpec spec{ConstraintSpec::Alternatives{{call_of("good", arguments_spec("{}", false, "tools[0].parameters")),
                                                             call_of("bad", arguments_spec(schema, true, "tools[1].parameters"))}},
                               "tools"};

@@ -220,8 +220,10 @@ std::uint32_t count_or(const ValueDict& schema, std::string_view keyword, std::u
 }
 
 std::optional<Error> Leniency::leave_out(const std::string& place, std::string_view why) {
-  if (strict_) return refused(place, why);
-  if (known_.insert(place).second) left_out_.push_back(place);
+  if (strict_) return refused(places_.written(place), why);
+  if (!known_.insert(place).second) return std::nullopt;
+  std::string written = places_.written(place);
+  if (std::ranges::find(left_out_, written) == left_out_.end()) left_out_.push_back(std::move(written));
   return std::nullopt;
 }
 

@@ -3,6 +3,7 @@
 
 #include "braid/result.h"
 #include "braid/value.h"
+#include "grammar/json/places.h"
 
 #include <cstdint>
 #include <optional>
@@ -20,7 +21,8 @@ Error refused(const std::string& place, std::string_view why);
 // What becomes of keywords that restrict and cannot be honoured: an error, or their places are kept and they are left out.
 class Leniency {
  public:
-  explicit Leniency(bool strict) : strict_(strict) {}
+  // `root` outlives this and stands at `path`.
+  Leniency(bool strict, const Value& root, std::string path) : strict_(strict), places_(root, std::move(path)) {}
 
   // Nothing: the keyword is to be left out.
   std::optional<Error> leave_out(const std::string& place, std::string_view why);
@@ -29,8 +31,9 @@ class Leniency {
 
  private:
   bool strict_;
-  std::vector<std::string> left_out_;  // in the order in which they were found
-  std::set<std::string> known_;        // the same
+  Places places_;
+  std::vector<std::string> left_out_;  // as written, in the order in which they were found
+  std::set<std::string> known_;        // as they were come to
 };
 
 // The schema in the words of draft 2020-12 (tuples and exclusive bounds are from earlier ones too), with values of the right kinds: a

@@ -3,7 +3,6 @@
 #include "grammar/json/merge.h"
 
 #include <algorithm>
-#include <charconv>
 #include <fmt/format.h>
 #include <utility>
 
@@ -19,32 +18,6 @@ ValueDict without(const ValueDict& schema, std::string_view keyword) {
   ValueDict out;
   std::copy_if(schema.begin(), schema.end(), std::back_inserter(out), [&](const auto& member) { return member.first != keyword; });
   return out;
-}
-
-// One step of a JSON pointer, with ~0, ~1 and %XX decoded.
-std::string decode_step(std::string_view step) {
-  std::string out;
-  for (std::size_t i = 0; i < step.size(); ++i) {
-    unsigned code = 0;
-    if (step[i] == '~' && i + 1 < step.size() && (step[i + 1] == '0' || step[i + 1] == '1')) {
-      out += step[++i] == '0' ? '~' : '/';
-    } else if (step[i] == '%' && i + 2 < step.size() &&
-               std::from_chars(step.data() + i + 1, step.data() + i + 3, code, 16).ptr == step.data() + i + 3) {
-      out += static_cast<char>(code);
-      i += 2;
-    } else {
-      out += step[i];
-    }
-  }
-  return out;
-}
-
-const Value* step_into(const Value& value, const std::string& step) {
-  const auto* list = value.get_if<ValueList>();
-  if (list == nullptr) return value.find(step);
-  std::size_t index = 0;
-  const auto end = std::from_chars(step.data(), step.data() + step.size(), index);
-  return end.ec == std::errc() && end.ptr == step.data() + step.size() && index < list->size() ? &(*list)[index] : nullptr;
 }
 
 constexpr const char* kBackToItself = "the reference leads back to itself";
@@ -77,11 +50,19 @@ SchemaCompiler::Expr SchemaCompiler::compile(const Value& schema, const std::str
   return expr;
 }
 
-SchemaCompiler::Expr SchemaCompiler::compile_within(const Value& schema, const std::string& path) {
+SchemaCompiler::Expr SchemaCompiler::compile_within(const Value& schema, const std::string& path, bool needed) {
   std::set<std::string> open = std::exchange(open_references_, {});
+  dispensable_ += needed ? 0 : 1;
   Expr expr = compile(schema, path);
+  dispensable_ -= needed ? 0 : 1;
   open_references_ = std::move(open);
-  return expr;
+  if (!expr || !needed || dispensable_ > 0) return expr;
+  if (!barren_.contains(path)) {
+    demands_.push_back({*expr, path});
+    return expr;
+  }
+  if (auto error = leniency_.leave_out(path, "no finite text satisfies it, and it must be there")) return *error;
+  return syntax_.value();
 }
 
 SchemaCompiler::Expr SchemaCompiler::compile_objects() {
@@ -125,7 +106,9 @@ SchemaCompiler::Expr SchemaCompiler::compile_keywords(const ValueDict& written, 
   std::vector<ExprId> options;
   for (const Type type : types) {
     if (type == Type::kInteger && types.contains(Type::kNumber)) continue;
+    dispensable_ += types.size() > 1 ? 1 : 0;
     const Expr expr = compile_type(type, schema, path);
+    dispensable_ -= types.size() > 1 ? 1 : 0;
     if (!expr) return expr;
     options.push_back(*expr);
   }
@@ -194,7 +177,9 @@ SchemaCompiler::Expr SchemaCompiler::compile_branches(const ValueDict& schema, s
       if (!merged) return merged.error();
       branch = std::move(*merged);
     }
+    dispensable_ += branches.size() > 1 ? 1 : 0;
     const Expr expr = compile(branch, place);
+    dispensable_ -= branches.size() > 1 ? 1 : 0;
     if (!expr) return expr;
     options.push_back(*expr);
   }
@@ -244,8 +229,8 @@ SchemaCompiler::Expr SchemaCompiler::compile_values(const ValueDict& schema, con
 SchemaCompiler::Expr SchemaCompiler::compile_reference(const std::string& reference, const std::string& path) {
   const bool goes_back = open_references_.contains(reference);
   if (const auto known = references_.find(reference); known != references_.end() && !goes_back) return known->second;
-  const Value* target = goes_back ? nullptr : target_of(reference);
-  if (target == nullptr) {
+  const auto target = goes_back ? std::nullopt : targets_.find(reference);
+  if (!target) {
     if (auto error = leniency_.leave_out(path + ".$ref", goes_back ? kBackToItself : nowhere(reference))) return *error;
     return syntax_.value();
   }
@@ -255,48 +240,19 @@ SchemaCompiler::Expr SchemaCompiler::compile_reference(const std::string& refere
   return expr;
 }
 
-SchemaCompiler::Expr SchemaCompiler::compile_target(const std::string& reference, const Value& target) {
+SchemaCompiler::Expr SchemaCompiler::compile_target(const std::string& reference, const References::Target& target) {
   const RuleId rule = grammar_.declare(reference);
   const ExprId call = grammar_.call(rule);
   references_.emplace(reference, call);
-  std::string place = path_;
-  if (&target != &root_) {
-    if (!reference.starts_with("#")) place += '.';
-    for (const char c : reference.substr(reference.starts_with("#") ? 1 : 0)) place += c == '/' ? '.' : c;
-  }
-  const Expr body = compile(target, place);
+  const Expr body = compile(*target.schema, target.place);
   if (!body) return body;
   grammar_.define(rule, *body);
   return call;
 }
 
-const Value* SchemaCompiler::identified(const std::string& reference) const {
-  std::vector<const Value*> pending = {&root_};
-  while (!pending.empty()) {
-    const Value* value = pending.back();
-    pending.pop_back();
-    if (const auto* list = value->get_if<ValueList>())
-      for (const Value& item : *list) pending.push_back(&item);
-    const auto* dict = value->get_if<ValueDict>();
-    if (dict == nullptr) continue;
-    for (const auto& [name, item] : *dict) {
-      if ((name == "$id" && item == Value(reference)) || (name == "$anchor" && item == Value(reference.substr(1)))) return value;
-      pending.push_back(&item);
-    }
-  }
-  return nullptr;
-}
-
 const Value* SchemaCompiler::target_of(const std::string& reference) const {
-  if (reference != "#" && !reference.starts_with("#/")) return identified(reference);
-  const Value* value = &root_;
-  for (std::size_t at = 1; at < reference.size();) {
-    const std::size_t end = std::min(reference.find('/', at + 1), reference.size());
-    value = step_into(*value, decode_step(std::string_view(reference).substr(at + 1, end - at - 1)));
-    if (value == nullptr) return nullptr;
-    at = end;
-  }
-  return value;
+  const auto target = targets_.find(reference);
+  return target ? target->schema : nullptr;
 }
 
 const Value& SchemaCompiler::resolve(const Value& schema) const {

@@ -7,6 +7,7 @@
 #include "braid/value.h"
 #include "grammar/grammar.h"
 #include "grammar/json/keywords.h"
+#include "grammar/json/references.h"
 #include "grammar/json/syntax.h"
 #include "grammar/text_language.h"
 
@@ -21,28 +22,39 @@
 
 namespace braid::grammar::json {
 
+// What must be there for a schema to be satisfied: a required member or element.
+struct Demand {
+  ExprId expr;
+  std::string place;  // of its schema
+};
+
 class SchemaCompiler {
  public:
-  // `root` is what "#" refers to and outlives the compiler, as does `leniency`; `path` is how errors name it.
-  SchemaCompiler(Grammar& grammar, const Value& root, std::string path, Leniency& leniency)
-      : grammar_(grammar), syntax_(grammar), root_(root), path_(std::move(path)), leniency_(leniency) {}
+  // `root` is what "#" refers to and outlives the compiler, as do `leniency` and `barren`: places of demands which are known to be met by
+  // nothing, and whose schemas are to be left out. `path` is how errors name the root.
+  SchemaCompiler(Grammar& grammar, const Value& root, std::string path, Leniency& leniency, const std::set<std::string>& barren)
+      : grammar_(grammar), syntax_(grammar), root_(root), path_(std::move(path)), leniency_(leniency), barren_(barren),
+        targets_(root, path_) {}
 
   // kInvalidArgument with the path of a keyword that cannot be honoured and may not be left out, or of a schema that is too large.
   Result<ExprId> compile() { return compile(root_, path_); }
   // Of what satisfies the schema only objects.
   Result<ExprId> compile_objects();
 
+  // Of all that is not within something dispensable; inner ones come first.
+  std::vector<Demand> take_demands() { return std::move(demands_); }
+
  private:
   using Expr = Result<ExprId>;
 
   Expr compile(const Value& schema, const std::string& path);
-  // A schema of what stands within the value of the one that is being compiled.
-  Expr compile_within(const Value& schema, const std::string& path);
+  // A schema of what stands within the value of the one that is being compiled, and whether it must stand there.
+  Expr compile_within(const Value& schema, const std::string& path, bool needed);
   Expr compile_keywords(const ValueDict& schema, const std::string& path);
   Expr compile_not(const ValueDict& schema, const std::string& path);
   Expr compile_all_of(const ValueDict& schema, const std::string& path);
   Expr compile_reference(const std::string& reference, const std::string& path);
-  Expr compile_target(const std::string& reference, const Value& target);
+  Expr compile_target(const std::string& reference, const References::Target& target);
   Expr compile_branches(const ValueDict& schema, std::string_view keyword, const std::string& path);
   // That no value satisfies two of the schemas.
   std::optional<Error> tell_apart(const std::vector<const Value*>& branches, const std::string& path);
@@ -90,8 +102,6 @@ class SchemaCompiler {
   const Value& resolve(const Value& schema) const;
   // Null where the reference leads nowhere.
   const Value* target_of(const std::string& reference) const;
-  // The part of the schema that `reference` names by $id or $anchor; null where there is none.
-  const Value* identified(const std::string& reference) const;
   // The schema without a $ref of its own.
   Result<Value> expanded(const Value& schema, const std::string& path, std::size_t steps);
   // The schema that holds exactly where both hold.
@@ -102,10 +112,14 @@ class SchemaCompiler {
   const Value& root_;
   std::string path_;
   Leniency& leniency_;
+  const std::set<std::string>& barren_;
+  const References targets_;
   TextLanguages languages_;
   std::map<std::string, ExprId> references_;      // as calls
   std::set<std::string> open_references_;         // whose targets are being compiled for this very value
   std::map<std::vector<ExprId>, ExprId> unions_;  // by branches: a schema often repeats a union wherever it is used
+  std::vector<Demand> demands_;
+  std::size_t dispensable_ = 0;  // open schemas that need not be satisfied: branches among others, members that may be missing
   std::size_t depth_ = 0;
   std::size_t schemas_ = 0;
 };

@@ -37,7 +37,7 @@ SchemaCompiler::Expr SchemaCompiler::compile_array(const ValueDict& schema, cons
   if (prefix != nullptr) {
     const auto& schemas = *prefix->get_if<ValueList>();
     for (std::size_t i = 0; i < schemas.size() && i < max; ++i) {
-      const Expr item = compile_within(schemas[i], fmt::format("{}.prefixItems[{}]", path, i));
+      const Expr item = compile_within(schemas[i], fmt::format("{}.prefixItems[{}]", path, i), i < min);
       if (!item) return item;
       first.push_back({*item, i < min});
     }
@@ -49,8 +49,8 @@ SchemaCompiler::Expr SchemaCompiler::compile_array(const ValueDict& schema, cons
   if (items == nullptr && prefix != nullptr && min == 0) more = 0;  // none are invented
   ExprId rest = grammar_.nothing();
   if (more > 0) {
-    const Expr item = items == nullptr ? syntax_.value()
-                                       : compile_within(*items, path + (find(schema, "items") != nullptr ? ".items" : ".unevaluatedItems"));
+    const std::string place = path + (find(schema, "items") != nullptr ? ".items" : ".unevaluatedItems");
+    const Expr item = items == nullptr ? syntax_.value() : compile_within(*items, place, min > 0);
     if (!item) return item;
     rest = *item;
   }
@@ -99,7 +99,8 @@ SchemaCompiler::Expr SchemaCompiler::compile_object(const ValueDict& schema, con
       --owed;
     }
     const auto elsewhere = names.places.find(name);
-    const Expr expr = compile_within(value, path + (elsewhere != names.places.end() ? elsewhere->second : ".properties." + name));
+    const std::string place = path + (elsewhere != names.places.end() ? elsewhere->second : ".properties." + name);
+    const Expr expr = compile_within(value, place, required);
     if (!expr) return expr;
     if (*expr == grammar_.nothing() && !required) continue;
     list.push_back({syntax_.member(grammar_.bytes(quote(name)), *expr), required});
@@ -248,7 +249,7 @@ SchemaCompiler::Expr SchemaCompiler::compile_other_members(const ValueDict& sche
   if (invented || (additional != nullptr && *additional == Value(false))) return grammar_.nothing();
   const Expr key = compile_keys(schema, names, path);
   if (!key || *key == grammar_.nothing()) return key;
-  const Expr value = additional == nullptr ? syntax_.value() : compile_within(*additional, path + place_of_additional(schema));
+  const Expr value = additional == nullptr ? syntax_.value() : compile_within(*additional, path + place_of_additional(schema), false);
   return value && *value != grammar_.nothing() ? Expr(syntax_.member(*key, *value)) : value;
 }
 
@@ -275,7 +276,7 @@ SchemaCompiler::Expr SchemaCompiler::compile_pattern_members(const ValueDict& sc
       if (auto error = leniency_.leave_out(place, key.error().message)) return *error;
       continue;
     }
-    const Expr value = compile_within(patterns[i].second, place);
+    const Expr value = compile_within(patterns[i].second, place, false);
     if (!value) return value;
     if (*value != grammar_.nothing()) options.push_back(syntax_.member(*key, *value));
   }
@@ -301,7 +302,7 @@ SchemaCompiler::Expr SchemaCompiler::compile_keys(const ValueDict& schema, const
   if (!types_of(key).contains(Type::kString)) return grammar_.nothing();
   std::erase_if(key, [](const auto& entry) { return entry.first == "type"; });
   key.emplace_back("type", "string");
-  return compile_within(key, path + ".propertyNames");
+  return compile_within(key, path + ".propertyNames", false);
 }
 
 }  // namespace braid::grammar::json
