@@ -224,6 +224,10 @@ TEST(ResponsesTools, TheHistoryTakesItemsOfEveryKind) {
             R"(tool:{"stdout":"a","stderr":""};assistant:)");
   EXPECT_EQ(told(R"({"type":"mcp_call","id":"m","server_label":"docs","name":"find","arguments":"{}","output":"page"})"),
             "user:q;assistant:[{id=m}{type=function}{function={name=docs__find}{arguments=}}];tool:page;assistant:");
+  EXPECT_EQ(told(R"({"type":"mcp_call","id":null,"server_label":"docs","name":"find","arguments":"{}","output":null,"error":"gone"})"),
+            "user:q;assistant:[{id=call_1}{type=function}{function={name=docs__find}{arguments=}}];tool:gone;assistant:");
+  EXPECT_EQ(told(R"({"type":"shell_call","id":"s","call_id":null,"action":{"commands":["ls"]}})"),
+            "user:q;assistant:[{id=s}{type=function}{function={name=shell}{arguments={commands=[ls]}}}];assistant:");
 }
 
 TEST(ResponsesTools, ItemsThatNoModelReadsAreLeftOut) {

@@ -83,9 +83,14 @@ Result<void> append_message(ValueList& messages, const Value& item, const std::s
   return {};
 }
 
+bool is_given(const Value& item, std::string_view name) {
+  const Value* member = item.find(name);
+  return member != nullptr && !member->is_null();
+}
+
 // Older items of some kinds have their id alone.
 Result<std::string> call_id_of(const Value& item, const std::string& path) {
-  return member_text(item, item.find("call_id") != nullptr || item.find("id") == nullptr ? "call_id" : "id", path);
+  return member_text(item, is_given(item, "call_id") || !is_given(item, "id") ? "call_id" : "id", path);
 }
 
 // The tool's name of a call item; the kinds that have a tool of their own name none.
@@ -174,15 +179,19 @@ Result<void> append_output(ValueList& messages, const Value& item, const std::st
   return {};
 }
 
-// A call that a provider ran, and what came of it.
-Result<void> append_run_call(ValueList& messages, const Value& item, const std::string& path) {
-  const Value* output = item.find("output");
-  const Value* error = item.find("error");
-  const Value* result = output != nullptr && !output->is_null() ? output : error;
-  if (result == nullptr || result->is_null()) return {};  // it was not run
+// A call that a provider ran, and what came of it. Its id says nothing to anybody else, and may be left out.
+Result<void> append_run_call(ValueList& messages, const Value& written, const std::string& path) {
+  const char* told = is_given(written, "output") ? "output" : "error";
+  if (!is_given(written, told)) return {};  // it was not run
+  Value item = written;
+  if (!is_given(item, "call_id") && !is_given(item, "id")) {
+    auto& members = *item.get_if<ValueDict>();
+    std::erase_if(members, [](const auto& named) { return named.first == "call_id"; });
+    members.emplace_back("call_id", fmt::format("call_{}", messages.size()));
+  }
   const Result<void> called = append_call(messages, item, path);
   if (!called) return called;
-  Result<std::string> text = output_text(*result, at_key(path, "output"));
+  Result<std::string> text = output_text(*item.find(told), at_key(path, told));
   if (!text) return text.error();
   messages.emplace_back(ValueDict{{"role", "tool"}, {"tool_call_id", *call_id_of(item, path)}, {"content", std::move(*text)}});
   return {};
