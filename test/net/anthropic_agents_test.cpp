@@ -75,6 +75,8 @@ TEST(MessagesOfAgents, ToolsOfTheProvidersAreLeftOutAndNamed) {
   const Reply reply = server.ask(post("/v1/messages", body + "}"));
   EXPECT_EQ(reply.status, 200) << reply.body;
   EXPECT_EQ(reply.headers.at("x-braid-tools-ignored"), "tool_of_next_year, web_search_20250305");
+  const Reply remote = server.ask(post("/v1/messages", body + R"(,"mcp_servers":[{"type":"url","url":"https://a","name":"b"}]})"));
+  EXPECT_EQ(remote.headers.at("x-braid-tools-ignored"), "mcp_servers, tool_of_next_year, web_search_20250305");
   const Reply forced = server.ask(post("/v1/messages", body + R"(,"tool_choice":{"type":"tool","name":"web_search"}})"));
   EXPECT_EQ(forced.status, 400);
   EXPECT_THAT(forced.body, HasSubstr("web_search"));

@@ -60,7 +60,7 @@ TEST(OpenAiTools, ChoicesNameFunctions) {
       {R"("tools":[{"type":"custom","custom":{"name":"f"}}])", "auto f"},
       {R"("tools":[{"type":"custom"}])", "!tools[0].custom"},
       {R"("tools":[{"type":"custom","custom":{"name":"f","format":{"type":"grammar","grammar":{"syntax":"x","definition":"y"}}}}])",
-       "!tools[0].custom.format.grammar.syntax"},
+       "auto f"},
       {R"("tools":[{"type":"web_search"}],"tool_choice":"required")", "!tool_choice"},
       {with_tools(R"("tool_choice":{"type":"web_search"})"), "!tool_choice.type"},
       {with_tools(R"("tool_choice":{"type":"custom","custom":{"name":"f"}})"), "required f"},
@@ -336,6 +336,17 @@ TEST(OpenAiTools, CustomToolsAreCalledWithAText) {
   EXPECT_EQ(stream.find("arguments"), std::string::npos);
 }
 
+TEST(OpenAiTools, ASearchThatIsAFieldOfItsOwnIsLeftOutAndNamed) {
+  TestServer server;
+  const auto ask = [&](const char* path, const char* start) {
+    return server.ask(post(path, std::string(start) + R"(,"web_search_options":{"search_context_size":"low"}})"));
+  };
+  const Reply chat = ask("/v1/chat/completions", R"({"messages":[{"role":"user","content":"x"}])");
+  EXPECT_EQ(chat.status, 200) << chat.body;
+  EXPECT_EQ(chat.headers.at("x-braid-tools-ignored"), "web_search_options");
+  EXPECT_EQ(ask("/v1/completions", R"({"prompt":"x")").status, 400) << "there are no tools";
+}
+
 TEST(OpenAiTools, ACustomCallOfTheHistoryIsTheFunctionsThatStandsForIt) {
   const auto call = chat_with(R"("messages":[{"role":"user","content":"a"},{"role":"assistant","tool_calls":[{"id":"c1","type":"custom",)"
                               R"("custom":{"name":"patch","input":"x"}}]},{"role":"tool","tool_call_id":"c1","content":"done"}])");
@@ -354,8 +365,12 @@ TEST(OpenAiTools, AFormOfAnotherTypeIsLeftOutAndNamed) {
     const auto header = reply.headers.find("x-braid-schema-ignored");
     return std::to_string(reply.status) + " " + (header != reply.headers.end() ? header->second : "none");
   };
-  const std::pair<std::string, bool> formats[] = {
-      {R"({"type":"regex","pattern":"a"})", true}, {R"("text")", true}, {"{}", true}, {R"({"type":"text"})", false}, {"null", false}};
+  const std::pair<std::string, bool> formats[] = {{R"({"type":"regex","pattern":"a"})", true},
+                                                  {R"("text")", true},
+                                                  {"{}", true},
+                                                  {R"({"type":"grammar","syntax":"ebnf","definition":"a ::= b"})", true},
+                                                  {R"({"type":"text"})", false},
+                                                  {"null", false}};
   for (const auto& [format, is_unknown] : formats) {
     EXPECT_EQ(ignored("/v1/chat/completions", R"({"messages":[{"role":"user","content":"x"}],"tools":[{"type":"custom","custom":{)"
                                               R"("name":"f","format":)" +

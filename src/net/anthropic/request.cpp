@@ -140,6 +140,14 @@ Result<void> read_output_config(MessageFields& fields, Value& value, const std::
 
 Result<void> read_nothing(MessageFields&, Value&, const std::string&) { return {}; }
 
+// Their tools are a provider's to run.
+Result<void> leave_out_servers(MessageFields& fields, Value& value, const std::string& path) {
+  const auto* servers = value.get_if<ValueList>();
+  if (servers == nullptr) return json::wrong_type(path, "an array", value);
+  if (!servers->empty()) fields.chat.wish.tools_left_out.push_back(path);
+  return {};
+}
+
 struct OwnParameter {
   std::string_view name;
   Reader read;
@@ -155,6 +163,7 @@ constexpr std::array kConversation = {
     OwnParameter{"output_config", read_output_config},
     OwnParameter{"output_format", read_output_format},  // the older name of output_config.format
     OwnParameter{"context_management", read_context_management},
+    OwnParameter{"mcp_servers", leave_out_servers},
     OwnParameter{"container", read_nothing},
     OwnParameter{"betas", read_nothing},
 };

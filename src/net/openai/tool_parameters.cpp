@@ -146,6 +146,13 @@ Result<void> read_parallel(wish::BodyFields& fields, Value& value, const std::st
   return {};
 }
 
+// A tool that only a provider's server runs, as a field of its own.
+Result<void> leave_out_search(wish::BodyFields& fields, Value& value, const std::string& path) {
+  const Result<void> formed = wish::accept_object(fields, value, path);
+  if (formed) fields.wish.tools_left_out.emplace_back(path);
+  return formed;
+}
+
 // OpenAI's forms of 2023.
 Result<void> refuse_functions(wish::BodyFields&, Value& value, const std::string& path) {
   const auto* list = value.get_if<ValueList>();
@@ -162,6 +169,7 @@ constexpr std::array kTools = {
     wish::Parameter{"tools", read_tools},
     wish::Parameter{"tool_choice", read_tool_choice},
     wish::Parameter{"parallel_tool_calls", read_parallel},
+    wish::Parameter{"web_search_options", leave_out_search},
     wish::Parameter{"functions", refuse_functions},
     wish::Parameter{"function_call", refuse_function_call},
 };

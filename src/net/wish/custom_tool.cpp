@@ -27,10 +27,7 @@ Result<std::optional<InputFormat>> read_format(const Value* format, const std::s
     if (!text) return text.error();
     texts[i] = std::move(*text);
   }
-  if (texts[0] != "regex" && texts[0] != "lark") {
-    const std::string syntax_path = at_key(grammar_path, "syntax");
-    return invalid_argument(fmt::format("'{}' must be 'lark' or 'regex'", syntax_path), syntax_path);
-  }
+  if (texts[0] != "regex" && texts[0] != "lark") return std::optional<InputFormat>();
   return std::optional(InputFormat{std::move(texts[1]), texts[0] == "regex", path});
 }
 
