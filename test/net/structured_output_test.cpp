@@ -34,6 +34,7 @@ TEST(StructuredOutput, HasManyNames) {
       {R"("response_format":{"type":"json_object","schema":{}})", "schema@response_format.schema"},
       {R"("response_format":{"type":"json_schema","json_schema":{"name":"x","strict":true,"schema":{"type":"object"}}})",
        "schema@response_format.json_schema.schema"},
+      {R"("response_format":{"type":"json_schema","schema":{"type":"object"}})", "schema@response_format.schema"},
       {R"("guided_json":{"type":"object"})", "schema@guided_json"},
       {R"("guided_json":"{\"type\":\"object\"}")", "schema@guided_json"},
       {R"("json_schema":{})", "schema@json_schema"},

@@ -142,9 +142,9 @@ Result<void> read_response_format(BodyFields& fields, Value& value, const std::s
   if (*name == "text") return {};
   if (*name == "json_schema") {
     const std::string inner_path = at_key(path, "json_schema");
-    Value* inner = find_given(value, "json_schema");
-    if (inner == nullptr) return invalid_argument(fmt::format("'{}' is missing", inner_path), inner_path);
-    return read_named_schema(fields, *inner, inner_path);
+    if (Value* inner = find_given(value, "json_schema")) return read_named_schema(fields, *inner, inner_path);
+    if (find_given(value, "schema") != nullptr) return read_named_schema(fields, value, path);  // llama-server's, and Responses'
+    return invalid_argument(fmt::format("'{}' is missing", inner_path), inner_path);
   }
   if (*name != "json_object")
     return invalid_argument(fmt::format("'{}' must be 'text', 'json_object' or 'json_schema'", type_path), type_path);
