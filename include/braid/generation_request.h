@@ -2,6 +2,7 @@
 #pragma once
 
 #include "braid/media_span.h"
+#include "braid/pixels.h"
 #include "braid/speculation.h"
 
 #include <cstdint>
@@ -91,7 +92,10 @@ struct GenerationRequest {
   SamplingParams sampling;
   StopRules stop;
   std::vector<MediaSpan> media;  // of the prompt; ascending, without overlap. Cached blocks are those of the same media
-  MediaVectors media_vectors;    // of all that `media` counts, one after the other
+  MediaVectors media_vectors;    // of all that `media` counts, one after the other; null where `images` are still to be encoded
+  // In the order of the prompt. What the model's tower makes of them, one after the other, are the vectors that `media` counts: a span never
+  // reaches over two images, and an image may have several.
+  std::vector<SharedPixels> images;
   AdapterUse adapter;
   // Turns of the prompt, counted from its end, its last one being 0, behind which others will go on (cache_control): a model with recurrent
   // layers keeps its state there, if it tells turns apart.

@@ -4,6 +4,7 @@
 #include "braid/constraint.h"
 #include "braid/engine.h"
 #include "braid/generation_request.h"
+#include "braid/image_reader.h"
 #include "braid/model_name.h"
 #include "braid/model_registry.h"
 #include "braid/pooled_model.h"
@@ -58,6 +59,7 @@ struct ServedModel {
   VectorRules vectors = {};
   ClassRules classes = {};
   PairForm pairs = PairForm::kPair;
+  const ImageReader* images = nullptr;  // owned as the engine; null: it reads text alone
   DraftMeans drafts = {};
   bool generates = true;                                    // false: it reads whole texts and makes no answer
   std::uint64_t bytes = 0;                                  // of its weights

@@ -89,7 +89,7 @@ TEST(Architecture, FoldersOfNetIncludeOnlyWhatStandsAboveThemInTheirTable) {
 }
 
 TEST(Architecture, ComputeLayersNeverIncludeAsio) {
-  for (const std::string folder : {"src/kernels", "src/files", "src/text", "src/step", "src/cache", "src/store", "src/model"})
+  for (const std::string folder : {"src/kernels", "src/files", "src/text", "src/images", "src/step", "src/cache", "src/store", "src/model"})
     for (const auto& include : includes_below(folder)) {
       EXPECT_EQ(include.header.find("boost/asio"), std::string::npos) << include.from << ":" << include.line;
       EXPECT_EQ(include.header.find("boost/beast"), std::string::npos) << include.from << ":" << include.line;

@@ -1,0 +1,44 @@
+// Image files to what a model reads. Implemented by `images`, used by `net`.
+#pragma once
+
+#include "braid/generation_request.h"
+#include "braid/pixels.h"
+#include "braid/result.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace braid {
+
+// How closely a client wants an image to be looked at (OpenAI's `detail`).
+enum class ImageDetail : std::uint8_t {
+  kAuto,  // as the model's processor does it
+  kLow,   // an image that would be cut, or take more vectors than a small one needs, is shown as a whole, small
+  kHigh,  // as kAuto
+};
+
+struct ReadImage {
+  SharedPixels pixels;
+  // What stands in the prompt for the image: vector_token's text once for each vector, in their order, among the model's own marks of rows,
+  // tiles and ends.
+  std::string text;
+};
+
+// Immutable after construction: every member may be called from any thread.
+class ImageReader {
+ public:
+  virtual ~ImageReader() = default;
+
+  // The bytes of a JPEG, PNG, WebP, GIF or BMP file. kInvalidArgument: it is none, is broken, or its picture is too large; nothing of the
+  // picture's size is allocated before its header has been checked.
+  virtual Result<ReadImage> read(std::string_view file, ImageDetail detail) const = 0;
+
+  // What the model's chat template writes in the place of an image: ReadImage::text takes its place.
+  virtual std::string_view placeholder() const = 0;
+
+  // The token that stands for one vector of an image.
+  virtual TokenId vector_token() const = 0;
+};
+
+}  // namespace braid
