@@ -18,6 +18,11 @@ enum class ImageDetail : std::uint8_t {
   kHigh,  // as kAuto
 };
 
+struct ImageWish {
+  ImageDetail detail = ImageDetail::kAuto;
+  std::int32_t place = 0;  // among the images of its conversation
+};
+
 struct ReadImage {
   SharedPixels pixels;
   // What stands in the prompt for the image: vector_token's text once for each vector, in their order, among the model's own marks of rows,
@@ -32,7 +37,7 @@ class ImageReader {
 
   // The bytes of a JPEG, PNG, WebP, GIF or BMP file. kInvalidArgument: it is none, is broken, or its picture is too large; nothing of the
   // picture's size is allocated before its header has been checked.
-  virtual Result<ReadImage> read(std::string_view file, ImageDetail detail) const = 0;
+  virtual Result<ReadImage> read(std::string_view file, const ImageWish& wish) const = 0;
 
   // What the model's chat template writes in the place of an image: ReadImage::text takes its place.
   virtual std::string_view placeholder() const = 0;

@@ -1,0 +1,64 @@
+// InternVL's way: tiles of a fixed size in a grid of the picture's shape, and a small picture of the whole behind them.
+#include "images/processors/families.h"
+#include "images/processors/tile_grid.h"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+namespace braid::images {
+namespace {
+
+struct InternVl {
+  Size tile;
+  std::int32_t least_tiles = 1;
+  std::int32_t most_tiles = 12;
+  std::int32_t vectors = 256;  // of a tile
+  std::string mark;
+};
+
+class InternVlProcessor final : public Processor {
+ public:
+  InternVlProcessor(PictureRules rules, InternVl shape) : rules_(rules), shape_(std::move(shape)) {}
+
+  Result<Prepared> prepare(const Picture& picture, const ImageWish& wish) const override {
+    Prepared out;
+    const bool whole = wish.detail == ImageDetail::kLow;
+    const TileGrid grid = whole ? TileGrid{} : best_grid(picture.size(), shape_.tile.area(), shape_.least_tiles, shape_.most_tiles);
+    if (grid.count() > 1) {
+      const Result<Picture> work = resized(picture, {shape_.tile.height * grid.rows, shape_.tile.width * grid.columns}, rules_.kernel);
+      if (!work) return work.error();
+      add_tiles(out.pixels, rules_, *work, shape_.tile);
+      out.pixels.overview = grid.count();
+    }
+    const Result<Picture> overview = resized(picture, shape_.tile, rules_.kernel);
+    if (!overview) return overview.error();
+    add_tile(out.pixels, rules_, *overview);
+    out.pixels.vectors = static_cast<std::int32_t>(out.pixels.tiles.size()) * shape_.vectors;
+    out.text = "<img>" + repeated(shape_.mark, out.pixels.vectors) + "</img>";
+    return out;
+  }
+
+ private:
+  PictureRules rules_;
+  InternVl shape_;
+};
+
+}  // namespace
+
+Result<Family> make_internvl(const Settings& settings) {
+  const Section& pictures = settings.pictures;
+  const Result<PictureRules> rules = PictureRules::read(pictures, {Kernel::kBicubic, kClipMean, kClipDeviation, true});
+  if (!rules) return rules.error();
+  InternVl shape;
+  shape.tile = pictures.size("size").value_or(Size{384, 384});
+  // Tiles are made whatever "crop_to_patches" says: InternVL's processor asks for them.
+  shape.least_tiles = pictures.count("min_patches", 1, 64);
+  shape.most_tiles = pictures.count("max_patches", 12, 64);
+  shape.vectors = settings.words.count("image_seq_length", settings.model.count("image_seq_length", 256));
+  shape.mark = settings.vector_mark("<IMG_CONTEXT>");
+  const std::string mark = shape.mark;
+  return Family{std::make_unique<InternVlProcessor>(*rules, std::move(shape)), {mark, mark}};
+}
+
+}  // namespace braid::images
