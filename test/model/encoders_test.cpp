@@ -5,6 +5,7 @@
 #include "model/encoders/encoder_families.h"
 #include "model/encoders/sentence_modules.h"
 #include "model/encoders/text_encoder.h"
+#include "model/forward_harness.h"
 #include "model/step_driver.h"
 
 #include <algorithm>

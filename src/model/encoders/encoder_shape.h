@@ -10,7 +10,8 @@
 
 namespace braid::model {
 
-enum class EncoderActivation : std::uint8_t { kNone, kGelu, kGeluTanh, kRelu, kSilu, kTanh };
+// kGeluQuick: x / (1 + exp(-1.702 x)).
+enum class EncoderActivation : std::uint8_t { kNone, kGelu, kGeluTanh, kGeluQuick, kRelu, kSilu, kTanh };
 
 // y = W x + b, named by its tensors. The rows [first, first + outputs) where several products lie in one tensor.
 struct EncoderLinear {
@@ -55,8 +56,9 @@ struct EncoderLayer {
   EncoderExperts experts;  // in place of these
   EncoderNorm after_feed_forward;
   EncoderNorm joined_feed_forward;
-  std::int32_t window = 0;  // a token sees so many before and behind it; 0: all
-  std::int32_t rotary = 0;  // which of EncoderShape::rotary
+  std::int32_t window = 0;    // a token sees so many before and behind it; 0: all
+  std::int32_t rotary = 0;    // which of EncoderShape::rotary
+  bool within_parts = false;  // a row of an image sees those of its own part of it alone
 };
 
 // The rotation of queries and keys by position.
