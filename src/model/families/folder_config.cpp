@@ -155,6 +155,13 @@ std::optional<FolderConfig> FolderConfig::part(std::string_view name) const {
   return FolderConfig(*value, *this, name);
 }
 
+FolderConfig FolderConfig::outer() const {
+  FolderConfig own(outer_root_, *this, "");
+  own.prefix_.clear();
+  own.model_type_ = own.outer_type_ = outer_type_;
+  return own;
+}
+
 std::optional<FolderConfig> FolderConfig::outer_part(std::string_view name) const {
   simdjson::dom::element value;
   simdjson::dom::object object;

@@ -42,6 +42,8 @@ class FolderConfig {
 
   // The object `name` as a configuration of its own, where it is one.
   std::optional<FolderConfig> part(std::string_view name) const;
+  // The whole file's, where the text's model is wrapped.
+  FolderConfig outer() const;
   // The same of the wrapper where there is one and it has that object.
   std::optional<FolderConfig> outer_part(std::string_view name) const;
 

@@ -1,0 +1,52 @@
+#include "model/images/image_tower.h"
+
+#include "model/images/tile_mosaic.h"
+#include "model/images/tower_pass.h"
+
+#include <fmt/format.h>
+#include <utility>
+
+namespace braid::model {
+namespace {
+
+constexpr std::int32_t kMostPixels = 1 << 15;  // of a tile's side
+
+Error refused(const std::string& why) { return {ErrorCode::kInvalidArgument, "the image cannot be read by this model: " + why, {}}; }
+
+}  // namespace
+
+// Everything that an address is computed from.
+Result<void> ImageTower::check(const Pixels& pixels) const {
+  const std::int32_t unit = shape_.patch * shape_.connector.side;
+  std::int64_t values = 0;
+  std::int64_t vectors = 0;
+  if (pixels.tiles.empty()) return refused("it has no tiles");
+  for (const PixelTile& tile : pixels.tiles) {
+    if (tile.height < unit || tile.width < unit || tile.height % unit != 0 || tile.width % unit != 0 || tile.height > kMostPixels ||
+        tile.width > kMostPixels)
+      return refused(fmt::format("a tile has {} by {} pixels, expected multiples of {}", tile.width, tile.height, unit));
+    const std::int64_t patches = std::int64_t{tile.height / shape_.patch} * (tile.width / shape_.patch);
+    if (shape_.places == PatchPlaces::kEach && (patches != shape_.encoder.context || tile.height != tile.width))
+      return refused(fmt::format("a tile has {} by {} pixels, that is {} patches; expected {} in a square", tile.width, tile.height,
+                                 patches, shape_.encoder.context));
+    values += std::int64_t{3} * tile.height * tile.width;
+    vectors += patches / (shape_.connector.side * shape_.connector.side);
+  }
+  if (std::cmp_not_equal(pixels.values.size(), values)) return refused(fmt::format("{} values for {}", pixels.values.size(), values));
+  if (shape_.order != TileOrder::kAsTheyCome) {
+    const auto tiles = static_cast<std::int64_t>(pixels.tiles.size());
+    const bool is_cut = pixels.overview >= 0;
+    if (is_cut ? tiles != std::int64_t{pixels.grid_rows} * pixels.grid_columns + 1 || pixels.overview >= tiles ||
+                     pixels.original_height < 1 || pixels.original_width < 1
+               : tiles != 1)
+      return refused("its tiles are no grid");
+    const std::int32_t side = pixels.tiles.front().height / unit;
+    vectors = std::int64_t{side} * side + (is_cut ? mosaic_size(shape_, pixels, side).vectors() : 1);
+  }
+  if (vectors != pixels.vectors) return refused(fmt::format("{} tokens stand for {} vectors", pixels.vectors, vectors));
+  return {};
+}
+
+std::unique_ptr<step::ImagePass> ImageTower::begin(SharedPixels pixels) { return std::make_unique<TowerPass>(*this, std::move(pixels)); }
+
+}  // namespace braid::model

@@ -1,0 +1,91 @@
+#include "model/images/tower_weights.h"
+
+#define XXH_INLINE_ALL  // NOLINT: as xxhash.h wants it
+#include "model/encoders/encoder_loader.h"
+#include "model/images/tower_tensors.h"
+
+#include <cstddef>
+#include <fmt/format.h>
+#include <memory>
+#include <utility>
+#include <xxhash.h>
+
+namespace braid::model {
+namespace {
+
+class WeightsDigest {
+ public:
+  WeightsDigest() : state_(XXH3_createState(), XXH3_freeState) { XXH3_128bits_reset(state_.get()); }
+
+  void take(const std::vector<float>& values) { XXH3_128bits_update(state_.get(), values.data(), values.size() * sizeof(float)); }
+  void take(const LayerMatrix& matrix) {
+    XXH3_128bits_update(state_.get(), matrix.storage.data(), matrix.storage.size());
+    take(matrix.bias);
+  }
+  void take(const EncoderNormWeights& norm) {
+    take(norm.weight);
+    take(norm.bias);
+  }
+  void take(const ConnectorWeights& connector) {
+    take(connector.before);
+    take(connector.after);
+    for (const LayerMatrix& matrix : connector.dense) take(matrix);
+  }
+  std::array<std::uint64_t, 2> value() const {
+    const XXH128_hash_t hash = XXH3_128bits_digest(state_.get());
+    return {hash.low64, hash.high64};
+  }
+
+ private:
+  std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state_;
+};
+
+std::array<std::uint64_t, 2> digest_of(const TowerWeights& weights) {
+  WeightsDigest digest;
+  digest.take(weights.patches);
+  digest.take(weights.first);
+  digest.take(weights.encoder.positions);
+  digest.take(weights.encoder.embedding_norm);
+  for (const EncoderLayerWeights& layer : weights.encoder.layers) {
+    for (const EncoderNormWeights* norm : {&layer.before_attention, &layer.query_norm, &layer.key_norm, &layer.before_feed_forward,
+                                           &layer.after_attention, &layer.after_feed_forward})
+      digest.take(*norm);
+    for (const LayerMatrix* matrix : {&layer.query, &layer.key, &layer.value, &layer.out, &layer.gate, &layer.up, &layer.down})
+      digest.take(*matrix);
+  }
+  digest.take(weights.encoder.final_norm);
+  digest.take(weights.connector);
+  for (const ConnectorWeights& deep : weights.deep) digest.take(deep);
+  digest.take(weights.newline);
+  return digest.value();
+}
+
+ConnectorWeights load_connector(const ConnectorShape& shape, std::int64_t width, EncoderLoader& loader) {
+  ConnectorWeights weights;
+  weights.before = loader.norm(shape.before, width);
+  weights.after = loader.norm(shape.after, shape.averages ? width : width * shape.side * shape.side);
+  for (const EncoderDense& dense : shape.dense) weights.dense.push_back(loader.linear(dense.linear));
+  return weights;
+}
+
+}  // namespace
+
+Result<TowerWeights> load_tower_weights(const TowerShape& shape, const EncoderTensors& tensors, const kernels::KernelTable& table,
+                                        kernels::WeightType type) {
+  const TowerTensors matrices(tensors, shape.forms);
+  auto encoder = load_encoder_weights(shape.encoder, matrices, {}, table, type);
+  if (!encoder) return encoder.error();
+  TowerWeights weights;
+  weights.encoder = std::move(*encoder);
+  EncoderLoader loader(matrices, table, type, weights.encoder);
+  weights.patches = loader.linear(shape.patches);
+  if (!shape.first.empty()) weights.first = loader.need(shape.first, {shape.encoder.width});
+  weights.connector = load_connector(shape.connector, shape.encoder.width, loader);
+  for (const DeepConnector& deep : shape.deep) weights.deep.push_back(load_connector(deep.connector, shape.encoder.width, loader));
+  if (!shape.newline.empty()) weights.newline = loader.need(shape.newline, {shape.vector_width()});
+  if (loader.error) return *loader.error;
+  weights.revision = digest_of(weights);
+  return weights;
+}
+
+}  // namespace braid::model

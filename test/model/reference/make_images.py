@@ -1,0 +1,343 @@
+#!/usr/bin/env python3
+"""Writes tiny random models that see as folders, and what transformers computes for them in float32.
+
+    python3 make_images.py FOLDER [NAME...]       (needs torch, transformers 5, tokenizers, safetensors and Pillow; without names all of them)
+
+<name>/config.json, model.safetensors, tokenizer.json, preprocessor_config.json   the model, its parameters rounded to bf16
+<name>/reference.json   "synthetic": of an image whose values follow from a formula (value_of), "picture": of picture.png through the model's
+                        image processor. Each: tiles [[height, width]], grid, overview, original, input_ids, image_token, vectors, features,
+                        last_logits, greedy, margins
+"""
+import inspect
+import json
+import sys
+import traceback
+from pathlib import Path
+
+import torch
+import transformers as T
+from PIL import Image, ImageDraw
+from safetensors.torch import save_file
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+torch.manual_seed(11)
+CORPUS = ["describe the picture in one line", "a red circle and a blue square on a bright ground", "what is to be seen here?",
+          "the river runs to the sea and the boats go with it", "user assistant system"] * 4
+SPECIAL = ["<bos>", "<eos>", "<pad>", "<|im_start|>", "<|im_end|>", "<image>", "<|vision_start|>", "<|vision_end|>", "<|image_pad|>",
+           "<|video_pad|>", "<fake_token_around_image>", "<global-img>", "<start_of_image>", "<end_of_image>", "<image_soft_token>", "[IMG]",
+           "[IMG_BREAK]", "[IMG_END]", "<img>", "</img>", "<IMG_CONTEXT>", "<|image_start|>", "<|image_end|>", "<|img_thumbnail|>",
+           "<end_of_utterance>"] + [f"<row_{r}_col_{c}>" for r in (1, 2, 3) for c in (1, 2, 3)] + [f"<|img_row_{r}_col_{c}|>" for r in (1, 2) for c in (1, 2)]
+tk = Tokenizer(models.BPE())
+tk.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+tk.decoder = decoders.ByteLevel()
+tk.train_from_iterator(CORPUS, trainers.BpeTrainer(vocab_size=340, special_tokens=SPECIAL, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
+V = tk.get_vocab_size()
+tid = tk.token_to_id
+tok = T.PreTrainedTokenizerFast(tokenizer_object=tk, bos_token="<bos>", eos_token="<eos>", pad_token="<pad>")
+A = tk.encode("describe ").ids
+Z = tk.encode(" in one line").ids
+
+
+def rnd(m, scale=1.4):
+    with torch.no_grad():
+        for n, p in m.named_parameters():
+            if "lambda" in n:
+                p.uniform_(0.2, 0.8)
+            elif p.dim() >= 2 and "position" not in n and "pos_embed" not in n:
+                fan = p.shape[1:].numel() if p.dim() > 2 else p.shape[-1]
+                p.normal_(0, scale / fan ** 0.5 if "conv.weight" not in n else 0.5)
+            elif "norm" in n.lower() and n.endswith("weight"):
+                p.normal_(0.0 if "gemma" in type(m).__name__.lower() and "vision" not in n else 1.0, 0.1)
+            else:
+                p.normal_(0, 0.3)
+        for t in m.state_dict().values():
+            if t.is_floating_point():
+                t.copy_(t.to(torch.bfloat16).float())
+    return m.float().eval()
+
+
+def value_of(tile, h, w):
+    c, y, x = torch.meshgrid(torch.arange(3), torch.arange(h), torch.arange(w), indexing="ij")
+    return ((x * 37 + y * 101 + c * 53 + tile * 17 + x * y) % 256).float() / 127.5 - 1.0
+
+
+def picture():
+    im = Image.new("RGB", (90, 70), (240, 240, 230))
+    for x in range(90):
+        for y in range(70):
+            im.putpixel((x, y), ((x * 255) // 90, (y * 255) // 70, ((x * y) // 7) % 256))
+    d = ImageDraw.Draw(im)
+    d.ellipse((10, 10, 40, 40), fill=(250, 20, 20))
+    d.rectangle((50, 30, 80, 60), fill=(10, 20, 240))
+    return im
+
+
+def qwen_patches(img, p, m=2):
+    c, h, w = img.shape
+    gh, gw = h // p, w // p
+    x = torch.stack([img, img]).reshape(1, 2, c, gh // m, m, p, gw // m, m, p).permute(0, 3, 6, 4, 7, 2, 1, 5, 8)
+    return x.reshape(gh * gw, c * 2 * p * p), torch.tensor([[1, gh, gw]])
+
+
+def run(m, kw, ids, image_token):
+    k = dict(kw)
+    names = inspect.signature(m.forward).parameters
+    kinds = torch.tensor([[1 if t == image_token else 0 for t in ids]])
+    if "mm_token_type_ids" in names:
+        k["mm_token_type_ids"] = kinds
+    if "token_type_ids" in names:
+        k["token_type_ids"] = kinds
+    return m(input_ids=torch.tensor([ids]), use_cache=False, **k).logits[0].float()
+
+
+def features_of(m, kw):
+    names = inspect.signature(m.get_image_features).parameters
+    out = m.get_image_features(**{k: v for k, v in kw.items() if k in names or k in ("image_sizes", "spatial_shapes", "pixel_attention_mask", "image_grid_thw")})
+    f = getattr(out, "pooler_output", out)
+    deep = getattr(out, "deepstack_features", None)
+    if isinstance(f, (list, tuple)):
+        f = torch.cat([x.reshape(-1, x.shape[-1]) for x in f])
+    f = f.reshape(-1, f.shape[-1]).float()
+    if deep is not None:
+        f = torch.cat([f] + [d.reshape(-1, d.shape[-1]).float() for d in deep], dim=-1)
+    return f
+
+
+def case(m, kw, ids_of, image_token, facts):
+    f = features_of(m, kw)
+    ids = ids_of(f.shape[0])
+    assert sum(t == image_token for t in ids) == f.shape[0], (sum(t == image_token for t in ids), f.shape)
+    with torch.no_grad():
+        last = run(m, kw, ids, image_token)[-1]
+        seq, margins = list(ids), []
+        for _ in range(8):
+            l = run(m, kw, seq, image_token)[-1]
+            top = torch.topk(l, 2).values
+            margins.append(round(float(top[0] - top[1]), 4))
+            seq.append(int(l.argmax()))
+    return dict(facts, input_ids=ids, image_token=image_token, vectors=f.shape[0], features=[round(float(v), 5) for v in f.flatten()],
+                last_logits=[round(float(v), 5) for v in last], greedy=seq[len(ids):], margins=margins)
+
+
+def save(out, name, m, cases, proc=None):
+    d = out / name
+    d.mkdir(parents=True, exist_ok=True)
+    m.config.dtype = torch.bfloat16
+    state = {k: (v.to(torch.bfloat16) if v.is_floating_point() else v) for k, v in m.state_dict().items()}
+    m.save_pretrained(d, safe_serialization=True, state_dict=state)
+    for extra in ("generation_config.json",):
+        (d / extra).unlink(missing_ok=True)
+    tk.save(str(d / "tokenizer.json"))
+    if proc is not None:
+        proc.save_pretrained(d)
+    json.dump(cases, open(d / "reference.json", "w"), separators=(",", ":"))
+    size = sum(p.stat().st_size for p in d.iterdir())
+    print("ok", name, sum(p.numel() for p in m.parameters()), size, "margins", min(min(c["margins"]) for c in cases.values()), flush=True)
+
+
+B = dict(vocab_size=V, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+         max_position_embeddings=512, bos_token_id=0, eos_token_id=1, pad_token_id=2, tie_word_embeddings=False)
+W = dict(hidden_size=24, intermediate_size=40, num_hidden_layers=3, num_attention_heads=2)
+CLIP = lambda: T.CLIPVisionConfig(**W, image_size=56, patch_size=14)
+SIGLIP = lambda size=56: T.SiglipVisionConfig(**W, image_size=size, patch_size=14)
+IMG = tid("<image>")
+
+
+def both(out, name, m, synthetic, facts, ids_of, image_token, proc=None, pixels_of=None, picture_ids=None):
+    cases = {"synthetic": case(m, synthetic, ids_of, image_token, facts)}
+    if proc is not None:
+        try:
+            px = proc(images=picture(), return_tensors="pt")
+            kw = {k: v for k, v in px.items() if k in ("pixel_values", "image_grid_thw", "pixel_attention_mask", "image_sizes", "spatial_shapes")}
+            cases["picture"] = case(m, kw, picture_ids(px) if picture_ids else ids_of, image_token,
+                                    {"shapes": {k: list(v.shape) for k, v in px.items() if hasattr(v, "shape")}})
+        except Exception:
+            print("no picture", name)
+            traceback.print_exc(limit=-3)
+    save(out, name, m, cases, proc)
+
+
+def plain(n):
+    return A + [IMG] * n + Z
+
+
+def llava(out):
+    cfg = T.LlavaConfig(vision_config=CLIP(), text_config=T.LlamaConfig(**B), image_token_index=IMG, image_token_id=IMG,
+                        vision_feature_select_strategy="default", vision_feature_layer=-2)
+    m = rnd(T.LlavaForConditionalGeneration(cfg))
+    proc = T.CLIPImageProcessor(size={"shortest_edge": 56}, crop_size={"height": 56, "width": 56})
+    both(out, "llava", m, {"pixel_values": value_of(0, 56, 56)[None]}, {"tiles": [[56, 56]]}, plain, IMG, proc)
+
+
+def next_case(size, original, rows, columns):
+    n = rows * columns + 1
+    return ({"pixel_values": torch.stack([value_of(t, size, size) for t in range(n)])[None], "image_sizes": torch.tensor([original])},
+            {"tiles": [[size, size]] * n, "grid": [rows, columns], "overview": 0, "original": original})
+
+
+PIN = [[56, 112], [112, 56], [112, 112], [56, 168]]
+
+
+def llava_next(out):
+    cfg = T.LlavaNextConfig(vision_config=CLIP(), text_config=T.LlamaConfig(**B), image_token_index=IMG, image_token_id=IMG,
+                            image_grid_pinpoints=PIN, vision_feature_select_strategy="default", vision_feature_layer=-2)
+    m = rnd(T.LlavaNextForConditionalGeneration(cfg))
+    kw, facts = next_case(56, [60, 90], 2, 2)
+    proc = T.LlavaNextImageProcessor(size={"shortest_edge": 56}, crop_size={"height": 56, "width": 56}, image_grid_pinpoints=PIN)
+    both(out, "llava-next", m, kw, facts, plain, IMG, proc)
+
+
+def llava_onevision(out):
+    cfg = T.LlavaOnevisionConfig(vision_config=SIGLIP(), text_config=T.Qwen2Config(**B), image_token_index=IMG, image_token_id=IMG,
+                                 image_grid_pinpoints=PIN, vision_feature_select_strategy="full", vision_feature_layer=-1,
+                                 vision_aspect_ratio="anyres_max_2")
+    m = rnd(T.LlavaOnevisionForConditionalGeneration(cfg))
+    kw, facts = next_case(56, [60, 90], 2, 2)
+    proc = T.LlavaOnevisionImageProcessor(size={"height": 56, "width": 56}, image_grid_pinpoints=PIN)
+    both(out, "llava-onevision", m, kw, facts, plain, IMG, proc)
+
+
+def gemma3(out):
+    soft = tid("<image_soft_token>")
+    text = T.Gemma3TextConfig(**dict(B, num_hidden_layers=3), head_dim=16, sliding_window=8, query_pre_attn_scalar=16,
+                              layer_types=["sliding_attention", "sliding_attention", "full_attention"])
+    cfg = T.Gemma3Config(vision_config=SIGLIP(112), text_config=text, mm_tokens_per_image=16, boi_token_index=tid("<start_of_image>"),
+                         eoi_token_index=tid("<end_of_image>"), image_token_index=soft)
+    m = rnd(T.Gemma3ForConditionalGeneration(cfg))
+    proc = T.Gemma3ImageProcessor(size={"height": 112, "width": 112})
+    both(out, "gemma3", m, {"pixel_values": value_of(0, 112, 112)[None]}, {"tiles": [[112, 112]]},
+         lambda n: A + [tid("<start_of_image>")] + [soft] * n + [tid("<end_of_image>")] + Z, soft, proc)
+
+
+def idefics_ids(rows, columns):
+    def ids(n):
+        fake, out = tid("<fake_token_around_image>"), list(A)
+        per = n // (rows * columns + 1) if rows else n
+        for r in range(rows):
+            for c in range(columns):
+                out += [fake, tid(f"<row_{r + 1}_col_{c + 1}>")] + [IMG] * per
+            out += tk.encode("\n").ids
+        return out + (tk.encode("\n").ids if rows else []) + [fake, tid("<global-img>")] + [IMG] * per + [fake] + Z
+    return ids
+
+
+def idefics3(out, name="idefics3"):
+    big = name == "smolvlm"
+    kind = "SmolVLM" if big else "Idefics3"
+    vis = getattr(T, kind + "VisionConfig")(**W, image_size=56, patch_size=14)
+    cfg = getattr(T, kind + "Config")(vision_config=vis, text_config=T.LlamaConfig(**B), image_token_id=IMG, scale_factor=2, pad_token_id=2)
+    m = rnd(getattr(T, kind + "ForConditionalGeneration")(cfg))
+    px = torch.stack([value_of(t, 56, 56) for t in range(5)])[None]
+    proc = getattr(T, kind + "ImageProcessor")(size={"longest_edge": 112}, max_image_size={"longest_edge": 56})
+    both(out, name, m, {"pixel_values": px}, {"tiles": [[56, 56]] * 5, "grid": [2, 2], "overview": 4}, idefics_ids(2, 2), IMG, proc,
+         picture_ids=lambda px: idefics_ids(2, 2))
+
+
+def internvl(out):
+    ctx = tid("<IMG_CONTEXT>")
+    vis = T.InternVLVisionConfig(**W, image_size=[56, 56], patch_size=[14, 14])
+    cfg = T.InternVLConfig(vision_config=vis, text_config=T.Qwen2Config(**B), image_token_id=ctx, downsample_ratio=0.5)
+    m = rnd(T.InternVLForConditionalGeneration(cfg))
+    px = torch.stack([value_of(t, 56, 56) for t in range(3)])
+    proc = T.GotOcr2ImageProcessor(size={"height": 56, "width": 56}, crop_to_patches=True, min_patches=1, max_patches=4)
+    both(out, "internvl", m, {"pixel_values": px}, {"tiles": [[56, 56]] * 3, "grid": [1, 2], "overview": 2},
+         lambda n: A + [tid("<img>")] + [ctx] * n + [tid("</img>")] + Z, ctx, proc)
+
+
+def row_ids(columns):
+    def ids(n):
+        out = list(A)
+        for i in range(n // columns):
+            out += [tid("[IMG]")] * columns + [tid("[IMG_BREAK]" if i + 1 < n // columns else "[IMG_END]")]
+        return out + Z
+    return ids
+
+
+def pixtral(out):
+    vis = T.PixtralVisionConfig(**dict(W, num_attention_heads=2, hidden_size=32), head_dim=16, image_size=112, patch_size=14, hidden_act="silu")
+    cfg = T.LlavaConfig(vision_config=vis, text_config=T.MistralConfig(**B), image_token_index=tid("[IMG]"), image_token_id=tid("[IMG]"),
+                        vision_feature_select_strategy="full", vision_feature_layer=-1)
+    m = rnd(T.LlavaForConditionalGeneration(cfg))
+    kw = {"pixel_values": value_of(0, 56, 84)[None], "image_sizes": torch.tensor([[56, 84]])}
+    proc = T.PixtralImageProcessor(size={"longest_edge": 112}, patch_size={"height": 14, "width": 14})
+    both(out, "pixtral", m, kw, {"tiles": [[56, 84]]}, row_ids(6), tid("[IMG]"), proc,
+         picture_ids=lambda px: row_ids(int(px["image_sizes"][0][1]) // 14))
+
+
+def mistral3(out):
+    vis = T.PixtralVisionConfig(**dict(W, num_attention_heads=2, hidden_size=32), head_dim=16, image_size=112, patch_size=14, hidden_act="silu")
+    cfg = T.Mistral3Config(vision_config=vis, text_config=T.MistralConfig(**B), image_token_index=tid("[IMG]"), image_token_id=tid("[IMG]"),
+                           spatial_merge_size=2)
+    m = rnd(T.Mistral3ForConditionalGeneration(cfg))
+    kw = {"pixel_values": value_of(0, 56, 84)[None], "image_sizes": torch.tensor([[56, 84]])}
+    proc = T.PixtralImageProcessor(size={"longest_edge": 112}, patch_size={"height": 28, "width": 28})
+    both(out, "mistral3", m, kw, {"tiles": [[56, 84]]}, row_ids(3), tid("[IMG]"), proc,
+         picture_ids=lambda px: row_ids(int(px["image_sizes"][0][1]) // 28))
+
+
+QWEN = dict(image_token_id=tid("<|image_pad|>"), video_token_id=tid("<|video_pad|>"), vision_start_token_id=tid("<|vision_start|>"),
+            vision_end_token_id=tid("<|vision_end|>"))
+PAD = tid("<|image_pad|>")
+
+
+def qwen_ids(n):
+    return A + [tid("<|vision_start|>")] + [PAD] * n + [tid("<|vision_end|>")] + Z
+
+
+def mrope(**more):
+    return {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 3, 3], **more}
+
+
+def qwen_run(out, name, m, patch, h, w, proc):
+    px, grid = qwen_patches(value_of(0, h, w), patch)
+    both(out, name, m, {"pixel_values": px, "image_grid_thw": grid}, {"tiles": [[h, w]]}, qwen_ids, PAD, proc)
+
+
+def qwen2_vl(out):
+    vis = dict(depth=3, embed_dim=24, hidden_size=32, num_heads=2, mlp_ratio=2, patch_size=14, spatial_merge_size=2)
+    cfg = T.Qwen2VLConfig(text_config=dict(B, num_attention_heads=2, num_key_value_heads=1, rope_parameters=mrope()), vision_config=vis, **QWEN)
+    qwen_run(out, "qwen2-vl", rnd(T.Qwen2VLForConditionalGeneration(cfg)), 14, 56, 84,
+             T.Qwen2VLImageProcessor(min_pixels=56 * 56, max_pixels=112 * 112))
+
+
+def qwen25_vl(out):
+    vis = dict(depth=3, hidden_size=24, intermediate_size=40, num_heads=2, out_hidden_size=32, patch_size=14, spatial_merge_size=2,
+               window_size=56, fullatt_block_indexes=[1])
+    cfg = T.Qwen2_5_VLConfig(text_config=dict(B, num_attention_heads=2, num_key_value_heads=1, rope_parameters=mrope()), vision_config=vis, **QWEN)
+    qwen_run(out, "qwen2.5-vl", rnd(T.Qwen2_5_VLForConditionalGeneration(cfg)), 14, 84, 140,
+             T.Qwen2VLImageProcessor(min_pixels=56 * 56, max_pixels=112 * 112))
+
+
+def qwen3_vl(out):
+    vis = dict(depth=3, hidden_size=24, intermediate_size=40, num_heads=2, out_hidden_size=32, patch_size=16, spatial_merge_size=2,
+               num_position_embeddings=16, deepstack_visual_indexes=[0, 1])
+    cfg = T.Qwen3VLConfig(text_config=dict(B, num_attention_heads=2, num_key_value_heads=1, num_hidden_layers=3, head_dim=16, rope_parameters=mrope()), vision_config=vis, **QWEN)
+    qwen_run(out, "qwen3-vl", rnd(T.Qwen3VLForConditionalGeneration(cfg)), 16, 64, 96,
+             T.Qwen2VLImageProcessor(min_pixels=64 * 64, max_pixels=128 * 128, patch_size=16))
+
+
+def lfm2_vl(out):
+    vis = T.Siglip2VisionConfig(**W, patch_size=16, num_patches=16)
+    text = T.Lfm2Config(**dict(B, num_hidden_layers=3), conv_L_cache=3, layer_types=["conv", "full_attention", "conv"], block_auto_adjust_ff_dim=False)
+    cfg = T.Lfm2VlConfig(vision_config=vis, text_config=text, image_token_id=IMG, projector_hidden_size=40, downsample_factor=2)
+    m = rnd(T.Lfm2VlForConditionalGeneration(cfg))
+    img = value_of(0, 64, 96)
+    px = img.reshape(3, 4, 16, 6, 16).permute(1, 3, 2, 4, 0).reshape(24, 768)[None]
+    kw = {"pixel_values": px, "spatial_shapes": torch.tensor([[4, 6]]), "pixel_attention_mask": torch.ones(1, 24, dtype=torch.long)}
+    both(out, "lfm2-vl", m, kw, {"tiles": [[64, 96]]},
+         lambda n: A + [tid("<|image_start|>")] + [IMG] * n + [tid("<|image_end|>")] + Z, IMG)
+
+
+JOBS = [llava, llava_next, llava_onevision, gemma3, idefics3, lambda o: idefics3(o, "smolvlm"), internvl, pixtral, mistral3, qwen2_vl, qwen25_vl,
+        qwen3_vl, lfm2_vl]
+
+if __name__ == "__main__":
+    out = Path(sys.argv[1])
+    out.mkdir(parents=True, exist_ok=True)
+    picture().save(out / "picture.png")
+    for job in JOBS:
+        try:
+            job(out)
+        except Exception as e:
+            print("FAIL", getattr(job, "__name__", "job"), type(e).__name__, str(e)[:300], flush=True)
+            traceback.print_exc(limit=-4)
