@@ -67,7 +67,11 @@ Command parse_command_line(int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);
     if (const std::string fault = value_fault(*serve); !fault.empty()) throw CLI::ValidationError(fault);
-    if (*serve) configure(*app.get_subcommand("serve"), config);
+    if (*serve) {
+      configure(*app.get_subcommand("serve"), config);
+      serve_options.arguments.assign(argv, argv + argc);
+      serve_options.settings = settings_of(*app.get_subcommand("serve"));
+    }
     if (const std::string fault = value_fault(*serve); !fault.empty()) throw CLI::ValidationError(fault);
   } catch (const CLI::CallForHelp&) {
     const auto [command, path] = named_command(app);

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -201,6 +202,12 @@ std::string usual_file() {
 
 std::vector<CLI::App*> sections_of(CLI::App& command) {
   return command.get_subcommands([](const CLI::App* sub) { return sub->get_name().empty(); });
+}
+
+std::map<std::string, std::string> settings_of(CLI::App& command) {
+  std::map<std::string, std::string> settings;
+  for_each_option(command, [&](CLI::Option& option) { settings[key_of(option)] = fmt::format("{}", fmt::join(option.results(), ",")); });
+  return settings;
 }
 
 std::string section_name(const CLI::App& group) {

@@ -21,6 +21,9 @@ struct Configuration {
 // of the help ("batching:"). Throws CLI::ParseError with file, line and reason.
 Configuration configure(CLI::App& command, const std::string& named);
 
+// Each option's text by its key: what was said of it, several values between commas; empty: nothing.
+std::map<std::string, std::string> settings_of(CLI::App& command);
+
 // The groups of a command's options, in the order of its help.
 std::vector<CLI::App*> sections_of(CLI::App& command);
 

@@ -119,6 +119,11 @@ Logging::Logging(const LogOptions& options) {
   output_ = make_logger("output", output, spdlog::level::info);
 }
 
+void Logging::set_level(const std::string& level) const {
+  spdlog::default_logger()->set_level(spdlog::level::from_str(level));
+  requests_->set_level(spdlog::level::from_str(level));
+}
+
 Logging::~Logging() { spdlog::shutdown(); }
 
 }  // namespace braid::app

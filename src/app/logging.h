@@ -7,6 +7,7 @@
 #include <memory>
 #include <spdlog/formatter.h>
 #include <spdlog/logger.h>
+#include <string>
 
 namespace braid::app {
 
@@ -24,6 +25,7 @@ class Logging {
   Logging(const Logging&) = delete;
   Logging& operator=(const Logging&) = delete;
 
+  void set_level(const std::string& level) const;  // LogOptions::level
   const std::shared_ptr<spdlog::logger>& requests() const { return requests_; }
   const std::shared_ptr<spdlog::logger>& output() const { return output_; }  // lines as they are
 

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -70,6 +71,7 @@ struct WatchOptions {
 struct LogOptions {
   std::string level = "info";
   net::LogFormat format = net::LogFormat::kText;
+  std::string file;     // empty: standard error
   bool access = false;  // a line for every request
   net::TrustedProxies proxies;
 };
@@ -102,11 +104,13 @@ struct ResidenceOptions {
 };
 
 struct ServeOptions {
-  ModelOptions model;                       // what holds for every model that is served
-  std::vector<std::string> files;           // GGUF files and Hugging Face folders; empty: the embedded model, or none with models_dirs
-  std::vector<std::string> aliases;         // their ids in the API, in their order; empty: their file names
-  std::vector<std::string> chat_templates;  // one for all, one for each in their order, or empty: their own
-  std::vector<Pooling> poolings;            // of /v1/embeddings; likewise, or empty: what their files say
+  std::vector<std::string> arguments;           // of the command line, to read all of it again
+  std::map<std::string, std::string> settings;  // each option's text by its key; empty: nobody says anything
+  ModelOptions model;                           // what holds for every model that is served
+  std::vector<std::string> files;               // GGUF files and Hugging Face folders; empty: the embedded model, or none with models_dirs
+  std::vector<std::string> aliases;             // their ids in the API, in their order; empty: their file names
+  std::vector<std::string> chat_templates;      // one for all, one for each in their order, or empty: their own
+  std::vector<Pooling> poolings;                // of /v1/embeddings; likewise, or empty: what their files say
   std::vector<AdapterOption> adapters;
   std::vector<std::string> models_dirs;  // folders whose models can be asked for
   ResidenceOptions residence;
@@ -122,6 +126,7 @@ struct ServeOptions {
   net::TcpAddress address;                          // of --host and --port, one of http.listen where it is used
   bool names_addresses = false;                     // whether any of http's is more than the default
   std::string takeover;                             // Unix socket on which this server is found by its successor; empty: none
+  std::string pid_file;                             // with this process's number; empty: none
   std::chrono::milliseconds drain_delay{0};         // between SIGTERM and the end of accepting
   std::chrono::milliseconds drain_timeout{25'000};  // below the 30 s after which Kubernetes kills
   WatchOptions watch;

@@ -1,6 +1,7 @@
 // Options of `braid serve` from a file and from the environment.
 #include "app/cli/commands.h"
 #include "app/parsed_command.h"
+#include "app/serving/reconfiguration.h"
 #include "support/folder.h"
 
 #include <chrono>
@@ -159,6 +160,31 @@ TEST_F(ConfigFile, WrittenAnewIsRightAndHasEveryOption) {
     const std::string name = help.substr(at + 7, help.find_first_of(" ,=\n", at + 7) - at - 7);
     EXPECT_THAT(text, HasSubstr("\n  # " + name + ": ")) << name;
   }
+}
+
+TEST_F(ConfigFile, IsReadAgainForWhatMayChange) {
+  const char* path = write("log-level: info\nmax-batch: 4\napi-key-file: keys\nrequests-per-minute: 5\n");
+  ServeOptions options = options_of(path);
+  EXPECT_TRUE(configure_again(options)->taken.empty());
+  write("log-level: error\nmax-batch: 5\napi-key-file: keys\nrequests-per-minute: 6\ndrain-timeout: 3s\nblock-size: 32\n");
+  const Result<Reconfiguration> again = configure_again(options);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->taken, (std::vector<std::string>{"drain-timeout", "log-level", "requests-per-minute"}));
+  EXPECT_EQ(again->waiting, (std::vector<std::string>{"block-size", "max-batch"}));
+  take_options(options, *again);
+  EXPECT_EQ(options.log.level, "error");
+  EXPECT_EQ(options.drain_timeout, std::chrono::seconds(3));
+  EXPECT_EQ(options.batch.max_batch, 4);
+  EXPECT_EQ(configure_again(options)->taken.size(), 0U);
+  EXPECT_EQ(configure_again(options)->waiting.size(), 2U) << "which it is told each time";
+  write("log-levl: info\n");
+  EXPECT_THAT(configure_again(options).error().message, HasSubstr("is 'log-level' meant?"));
+}
+
+TEST_F(ConfigFile, LimitsMayChangeWhereTheyAreThoseOfKeys) {
+  const ServeOptions options = options_of(write("requests-per-minute: 5\n"));
+  write("requests-per-minute: 6\n");
+  EXPECT_EQ(configure_again(options)->waiting, std::vector<std::string>{"requests-per-minute"});
 }
 
 // Another server's settings: what it is told for each, and that the option does it.

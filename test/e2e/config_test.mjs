@@ -44,6 +44,30 @@ test("the command line comes before the environment, and that before the file", 
   assert.match(stdout, /^block-size: 16 {2}# default$/m);
 });
 
+test("SIGHUP and POST /reload take what may change, and tell what may not", async (t) => {
+  const file = join(temporaryFolder(t), "braid.yaml");
+  const options = (text) => writeFileSync(file, `kv-memory: 64M\n${text}`);
+  options("log-level: info\n");
+  const server = await serve(t, ["--config", file]);
+  const logged = async (pattern) => {
+    while (!pattern.test(server.errors)) await new Promise((resolve) => server.child.stderr.once("data", resolve));
+  };
+  options("log-level: warning\nmax-batch: 7\n");
+  server.child.kill("SIGHUP");
+  await logged(/options that changed: log-level/);
+  await logged(/wait for a restart: max-batch/);
+  server.child.kill("SIGUSR1");  // a line at level info, which is not written now
+  options("log-level: info\nmax-bach: 7\n");
+  const refused = await fetch(`${server.url}/reload`, { method: "POST" });
+  assert.equal(refused.status, 500);
+  assert.match((await refused.json()).error.message, /braid\.yaml:3: there is no option 'max-bach': is 'max-batch' meant\?; the options of before stay/);
+  options("log-level: info\n");
+  assert.equal((await fetch(`${server.url}/reload`, { method: "POST" })).status, 200);
+  assert.doesNotMatch(server.errors, /SIGUSR1/);
+  server.child.kill("SIGUSR1");
+  await logged(/SIGUSR1/);
+});
+
 test("the shipped file is right", async (t) => {
   const { code, stderr } = await braid(t, ["config", "check", join(sourceFolder, "deploy/braid.yaml")]);
   assert.equal(code, 0, stderr);

@@ -3,6 +3,7 @@
 #include "app/heap.h"
 #include "app/key_file.h"
 #include "app/models/open_registry.h"
+#include "app/serving/reconfiguration.h"
 #include "app/signals.h"
 #include "app/standard_stream.h"
 #include "app/version.h"
@@ -40,7 +41,7 @@ std::chrono::milliseconds tick_for(const net::ServerOptions& http) {
 }  // namespace
 
 Serving::Serving(asio::io_context& loop, const ServeOptions& options, const Logging& logging)
-    : loop_(loop), options_(options), logging_(logging),
+    : loop_(loop), options_(options), current_(options), logging_(logging),
       watchdog_(loop, manager_, {.late = options.watch.step_timeout, .hung = options.watch.step_abort}, watchdog_hooks()),
       handover_(loop, options), signals_(loop), loader_(loop, options, manager_) {
   status_.reason = "the model is loading";
@@ -77,7 +78,7 @@ Result<void> Serving::start() {
   if (!registry) return registry.error();
   http.registry = registry_ = std::move(*registry);
   server_.emplace(loop_, std::move(http), status_);
-  departure_.emplace(Departure::Parts{loop_, options_, manager_, status_, *server_, engines_, [this] { stop(); }});
+  departure_.emplace(Departure::Parts{loop_, current_, manager_, status_, *server_, engines_, [this] { stop(); }});
   if (const Result<void> found = handover_.find(); !found) return found;
   await_signal();
   if (manager_.watchdog_interval()) watchdog_.arm();
@@ -242,13 +243,25 @@ void Serving::report_state(const std::string& signal) const {
 
 // What cannot be read leaves that of before as it is; the other is read nevertheless.
 Result<std::size_t> Serving::read_again() {
-  Result<std::vector<net::access::ApiKey>> keys = load_api_keys(options_.access.api_key_file, options_.access.limits);
+  const Result<void> options = read_options_again();
+  Result<std::vector<net::access::ApiKey>> keys = load_api_keys(current_.access.api_key_file, current_.access.limits);
   const std::size_t count = keys ? keys->size() : 0;
   if (keys) server_->replace_api_keys(std::move(*keys));
   const Result<void> certificate = server_->reload_tls();
   if (!certificate) return Error{ErrorCode::kIo, fmt::format("{}; the certificate of before stays", certificate.error().message), ""};
   if (!keys) return Error{ErrorCode::kIo, fmt::format("{}; the API keys of before stay", keys.error().message), ""};
+  if (!options) return Error{ErrorCode::kIo, fmt::format("{}; the options of before stay", options.error().message), ""};
   return count;
+}
+
+Result<void> Serving::read_options_again() {
+  const Result<Reconfiguration> again = configure_again(current_);
+  if (!again) return again.error();
+  if (!again->taken.empty()) spdlog::info("options that changed: {}", fmt::join(again->taken, ", "));
+  if (!again->waiting.empty()) spdlog::warn("options that changed and wait for a restart: {}", fmt::join(again->waiting, ", "));
+  take_options(current_, *again);
+  logging_.set_level(current_.log.level);
+  return {};
 }
 
 void Serving::reload() {

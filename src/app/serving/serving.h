@@ -64,11 +64,13 @@ class Serving {
   void on_signal(int number);
   void end(const std::string& signal);
   void report_state(const std::string& signal) const;
-  Result<std::size_t> read_again();  // TLS certificate, API keys
-  void reload();                     // the same, on SIGHUP
+  Result<std::size_t> read_again();  // options, TLS certificate, API keys
+  Result<void> read_options_again();
+  void reload();  // read_again(), on SIGHUP
 
   boost::asio::io_context& loop_;
-  const ServeOptions& options_;
+  const ServeOptions& options_;  // of the start
+  ServeOptions current_;         // the same, with what has changed since
   const Logging& logging_;
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::optional<Error> failure_;
