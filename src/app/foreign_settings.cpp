@@ -8,7 +8,7 @@ namespace {
 
 // docs/configuration.md has the same table with more words.
 constexpr auto kSettings = std::to_array<std::pair<std::string_view, std::string_view>>({
-    {"adapter_path", "adapters cannot be loaded yet; merge it into its model and name that as 'model'"},
+    {"adapter_path", "adapters have names: write it as 'lora: NAME=PATH'"},
     {"block_size", "it is called 'block-size'"},
     {"num_blocks", "the pool's size is given in bytes, as 'kv-memory'"},
     {"kv_bits", "keys and values have a type, 'kv-dtype': f32, f16, bf16, or int8 for 8 bits"},

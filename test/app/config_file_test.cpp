@@ -189,7 +189,7 @@ TEST_F(ConfigFile, LimitsMayChangeWhereTheyAreThoseOfKeys) {
 
 // Another server's settings: what it is told for each, and that the option does it.
 TEST_F(ConfigFile, SettingsOfAnotherServerAreToldApart) {
-  const std::vector<std::pair<std::string, std::string>> told = {{"adapter_path", "adapters cannot be loaded"},
+  const std::vector<std::pair<std::string, std::string>> told = {{"adapter_path", "'lora: NAME=PATH'"},
                                                                  {"block_size", "'block-size'"},
                                                                  {"num_blocks", "'kv-memory'"},
                                                                  {"kv_bits", "'kv-dtype'"},

@@ -44,7 +44,7 @@ test("the command line comes before the environment, and that before the file", 
   assert.match(stdout, /^block-size: 16 {2}# default$/m);
 });
 
-test("SIGHUP and POST /reload take what may change, and tell what may not", async (t) => {
+test("SIGHUP and POST /v1/admin/reload take what may change, and tell what may not", async (t) => {
   const file = join(temporaryFolder(t), "braid.yaml");
   const options = (text) => writeFileSync(file, `kv-memory: 64M\n${text}`);
   options("log-level: info\n");
@@ -58,11 +58,12 @@ test("SIGHUP and POST /reload take what may change, and tell what may not", asyn
   await logged(/wait for a restart: max-batch/);
   server.child.kill("SIGUSR1");  // a line at level info, which is not written now
   options("log-level: info\nmax-bach: 7\n");
-  const refused = await fetch(`${server.url}/reload`, { method: "POST" });
+  const reload = () => fetch(`${server.url}/v1/admin/reload`, { method: "POST" });
+  const refused = await reload();
   assert.equal(refused.status, 500);
   assert.match((await refused.json()).error.message, /braid\.yaml:3: there is no option 'max-bach': is 'max-batch' meant\?; the options of before stay/);
-  options("log-level: info\n");
-  assert.equal((await fetch(`${server.url}/reload`, { method: "POST" })).status, 200);
+  options("log-level: info\nmax-batch: 7\ndrain-timeout: 3s\n");
+  assert.deepEqual(await (await reload()).json(), { object: "reload", api_keys: 0, changed: ["drain-timeout", "log-level"], waiting: ["max-batch"] });
   assert.doesNotMatch(server.errors, /SIGUSR1/);
   server.child.kill("SIGUSR1");
   await logged(/SIGUSR1/);

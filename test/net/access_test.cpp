@@ -57,7 +57,7 @@ TEST(Callers, EachRouteIsOpenToThoseOfItsRow) {
   Rules administrator;
   administrator.is_administrator = true;
   net::ServerOptions options = with_keys({key("client", "sk-client"), key("ops", "sk-ops", administrator)});
-  options.reload = [] { return Result<std::size_t>(2U); };
+  options.reload = [] { return Result<net::Reloaded>(net::Reloaded{.api_keys = 2}); };
   TestServer server(options);
   for (const net::Endpoint& route : net::endpoints()) {
     const std::string request = request_for(route);
@@ -74,7 +74,7 @@ TEST(Callers, EachRouteIsOpenToThoseOfItsRow) {
 
 TEST(Callers, AServerWithoutKeysLetsPagesOfThisMachineAloneChangeIt) {
   net::ServerOptions options = test_options();
-  options.reload = [] { return Result<std::size_t>(0U); };
+  options.reload = [] { return Result<net::Reloaded>(net::Reloaded()); };
   TestServer server(options);
   const auto status = [&server](std::string_view host, std::string_view headers) {
     return server.ask(fmt::format("POST /reload HTTP/1.1\r\nHost: {}\r\n{}Content-Length: 0\r\n\r\n", host, headers)).status;
@@ -104,7 +104,7 @@ TEST(Callers, AnAdministratorHasTheUnixSocketInsteadOfAKey) {
   net::ServerOptions options = with_keys({key("client", "sk-client")});
   options.unix_socket = path;
   options.unix_token = net::kNoToken;
-  options.reload = [] { return Result<std::size_t>(1U); };
+  options.reload = [] { return Result<net::Reloaded>(net::Reloaded{.api_keys = 1}); };
   TestServer server(options);
   const auto status = [&path](std::string_view bytes) {
     RawClient client(path);
@@ -120,10 +120,18 @@ TEST(Callers, WhatCannotBeReadAgainIsToldAndAServerWithoutAnyHasNoSuchRoute) {
   EXPECT_EQ(TestServer(options).ask(post("/reload", "", "")).status, 403) << "the host is not of this machine";
   const std::string request = "POST /reload HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n";
   EXPECT_EQ(TestServer(options).ask(request).status, 404);
-  options.reload = [] { return Result<std::size_t>(Error{ErrorCode::kIo, "keys:1: a mistake", ""}); };
+  options.reload = [] { return Result<net::Reloaded>(Error{ErrorCode::kIo, "keys:1: a mistake", ""}); };
   const Reply reply = TestServer(options).ask(request);
   EXPECT_EQ(reply.status, 500);
   EXPECT_NE(reply.body.find("keys:1: a mistake"), std::string::npos);
+}
+
+TEST(Callers, AreToldWhichOptionsHaveChanged) {
+  net::ServerOptions options = test_options();
+  options.reload = [] { return Result<net::Reloaded>(net::Reloaded{2, {"drain-delay", "log-level"}, {"max-batch"}}); };
+  TestServer server(options);
+  const Reply reply = server.ask("POST /v1/admin/reload HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n");
+  EXPECT_EQ(reply.body, R"({"object":"reload","api_keys":2,"changed":["drain-delay","log-level"],"waiting":["max-batch"]})");
 }
 
 TEST(ApiKeys, EveryRouteButTheProbesAndTheDescriptionWantsOne) {

@@ -242,32 +242,33 @@ void Serving::report_state(const std::string& signal) const {
 }
 
 // What cannot be read leaves that of before as it is; the other is read nevertheless.
-Result<std::size_t> Serving::read_again() {
-  const Result<void> options = read_options_again();
+Result<net::Reloaded> Serving::read_again() {
+  Result<net::Reloaded> reloaded = read_options_again();
   Result<std::vector<net::access::ApiKey>> keys = load_api_keys(current_.access.api_key_file, current_.access.limits);
   const std::size_t count = keys ? keys->size() : 0;
   if (keys) server_->replace_api_keys(std::move(*keys));
   const Result<void> certificate = server_->reload_tls();
   if (!certificate) return Error{ErrorCode::kIo, fmt::format("{}; the certificate of before stays", certificate.error().message), ""};
   if (!keys) return Error{ErrorCode::kIo, fmt::format("{}; the API keys of before stay", keys.error().message), ""};
-  if (!options) return Error{ErrorCode::kIo, fmt::format("{}; the options of before stay", options.error().message), ""};
-  return count;
+  if (!reloaded) return Error{ErrorCode::kIo, fmt::format("{}; the options of before stay", reloaded.error().message), ""};
+  reloaded->api_keys = count;
+  return reloaded;
 }
 
-Result<void> Serving::read_options_again() {
+Result<net::Reloaded> Serving::read_options_again() {
   const Result<Reconfiguration> again = configure_again(current_);
   if (!again) return again.error();
   if (!again->taken.empty()) spdlog::info("options that changed: {}", fmt::join(again->taken, ", "));
   if (!again->waiting.empty()) spdlog::warn("options that changed and wait for a restart: {}", fmt::join(again->waiting, ", "));
   take_options(current_, *again);
   logging_.set_level(current_.log.level);
-  return {};
+  return net::Reloaded{.changed = again->taken, .waiting = again->waiting};
 }
 
 void Serving::reload() {
-  const Result<std::size_t> keys = read_again();
-  if (!keys) return spdlog::error("SIGHUP: {}", keys.error().message);
-  spdlog::info("SIGHUP: files read again, {} API keys", *keys);
+  const Result<net::Reloaded> reloaded = read_again();
+  if (!reloaded) return spdlog::error("SIGHUP: {}", reloaded.error().message);
+  spdlog::info("SIGHUP: files read again, {} API keys", reloaded->api_keys);
 }
 
 }  // namespace braid::app

@@ -64,8 +64,8 @@ class Serving {
   void on_signal(int number);
   void end(const std::string& signal);
   void report_state(const std::string& signal) const;
-  Result<std::size_t> read_again();  // options, TLS certificate, API keys
-  Result<void> read_options_again();
+  Result<net::Reloaded> read_again();  // options, TLS certificate, API keys
+  Result<net::Reloaded> read_options_again();
   void reload();  // read_again(), on SIGHUP
 
   boost::asio::io_context& loop_;
@@ -81,7 +81,7 @@ class Serving {
   std::unique_ptr<Engines> engines_;
   std::shared_ptr<ModelRegistry> registry_;  // null: none
   std::optional<ServerNote> note_;           // by which commands find this server
-  std::optional<net::Server> server_;        // after the engines: it goes first
+  std::optional<net::Server> server_;  // after the engines: it goes first
   std::optional<Departure> departure_;
   boost::asio::signal_set signals_;
   bool signalled_ = false;  // to end

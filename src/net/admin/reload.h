@@ -1,4 +1,4 @@
-// POST /reload: files that the server was started with are read again, as on SIGHUP.
+// POST /v1/admin/reload and POST /reload: options, and files that they name, are read again, as on SIGHUP.
 #pragma once
 
 #include "net/http/response.h"
@@ -8,7 +8,7 @@
 
 namespace braid::net::admin {
 
-// {"object":"reload","api_keys":…}; 404 where there is nothing to be read again. The body is empty or any object.
+// {"object":"reload","api_keys":…,"changed":[…],"waiting":[…]}; 404 where there is nothing to be read again. The body is empty or any object.
 http::Response reload(const Service& service, std::string& body);
 
 }  // namespace braid::net::admin

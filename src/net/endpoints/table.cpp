@@ -149,6 +149,7 @@ constexpr auto kTable = std::to_array<Endpoint>({
     {Method::kGet, "/lora-adapters", false, Caller::kKey, kLlamaAdapters},
     {Method::kPost, "/reset_prefix_cache", false, Caller::kAdministrator, kResetPrefixCache},
     {Method::kPost, "/reload", false, Caller::kAdministrator, kReload},
+    {Method::kPost, "/admin/reload", false, Caller::kAdministrator, kReload},
     {Method::kGet, "/health", false, Caller::kAnybody, kHealth},
     {Method::kGet, "/ping", false, Caller::kAnybody, kHealth},
     {Method::kGet, "/version", false, Caller::kAnybody, kVersion},

@@ -24,6 +24,13 @@ struct TcpAddress {
 
 inline constexpr char kNoToken[] = "off";  // for ServerOptions::unix_token
 
+// What a second reading of options and files has found.
+struct Reloaded {
+  std::size_t api_keys = 0;
+  std::vector<std::string> changed = {};  // options that say something else and hold from now on
+  std::vector<std::string> waiting = {};  // the same, but they wait for a restart
+};
+
 struct ServerOptions {
   std::vector<TcpAddress> listen = {TcpAddress()};
   int backlog = 4096;
@@ -83,9 +90,9 @@ struct ServerOptions {
   // Folders below which requests of an administrator may name adapters to be loaded; none: they may not.
   std::vector<std::string> adapter_dirs;
 
-  // For POST /reload: reads keys and certificates again and returns the number of keys. What cannot be read changes nothing and is an
-  // error. Empty: the route answers 404.
-  std::function<Result<std::size_t>()> reload;
+  // For POST /reload: reads options, keys and certificates again. What cannot be read changes nothing and is an error. Empty: the route
+  // answers 404.
+  std::function<Result<Reloaded>()> reload;
 
   // Of the models that can be listed, made, pulled and pushed; null: none.
   std::shared_ptr<ModelRegistry> registry = nullptr;
