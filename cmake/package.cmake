@@ -20,7 +20,7 @@ braid_package_file(${PROJECT_BINARY_DIR}/package/braid-user.service lib/systemd/
 braid_package_file(${PROJECT_SOURCE_DIR}/deploy/systemd/braid.socket lib/systemd/system)
 braid_package_file(${PROJECT_SOURCE_DIR}/deploy/braid.yaml /etc/braid)
 foreach(example nginx/braid.conf nginx/braid-upstreams.conf caddy/Caddyfile haproxy/braid.cfg envoy/envoy.yaml grafana/braid.json
-    prometheus/alerts.yml prometheus/prometheus.yml kubernetes/braid.yaml openrc/braid)
+    prometheus/alerts.yml prometheus/prometheus.yml kubernetes/braid.yaml openrc/braid logrotate/braid)
   get_filename_component(folder ${example} DIRECTORY)
   braid_package_file(${PROJECT_SOURCE_DIR}/deploy/${example} share/doc/braid/examples/${folder})
 endforeach()

@@ -56,11 +56,12 @@ class LineFormatter final : public spdlog::formatter {
 };
 
 // Only the logging thread writes; a reader of the stream that has stopped reading costs it a second, once.
-class StandardStream final : public spdlog::sinks::base_sink<std::mutex> {
+class LineSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   // `pool` is the one whose thread writes: it outlives every line. Were it shared here, its own thread could come to end it. Null where
-  // nobody is told of lines that are lost.
-  StandardStream(int file, spdlog::details::thread_pool* pool) : file_(file), pool_(pool) {}
+  // nobody is told of lines that are lost. `tail` gets each line, too; null: none.
+  LineSink(int file, spdlog::details::thread_pool* pool, std::shared_ptr<net::LogTail> tail)
+      : file_(file), pool_(pool), tail_(std::move(tail)) {}
 
  protected:
   void sink_it_(const spdlog::details::log_msg& message) override {
@@ -82,7 +83,9 @@ class StandardStream final : public spdlog::sinks::base_sink<std::mutex> {
   bool write_line(const spdlog::details::log_msg& message) {
     spdlog::memory_buf_t line;
     if (torn_) line.push_back('\n');
+    const std::size_t begin = line.size();
     formatter_->format(message, line);
+    if (tail_ != nullptr) tail_->push({line.data() + begin, line.size() - begin});
     const std::size_t written = write_patiently(file_, {line.data(), line.size()}, stuck_ ? std::chrono::milliseconds(0) : kStreamPatience);
     stuck_ = written < line.size();
     torn_ = stuck_ && (written > 0 || torn_);
@@ -91,6 +94,7 @@ class StandardStream final : public spdlog::sinks::base_sink<std::mutex> {
 
   const int file_;
   spdlog::details::thread_pool* const pool_;
+  const std::shared_ptr<net::LogTail> tail_;
   std::size_t overrun_ = 0;
   std::size_t lost_ = 0;
   bool stuck_ = false;  // it did not take the last line
@@ -101,7 +105,7 @@ class StandardStream final : public spdlog::sinks::base_sink<std::mutex> {
 
 std::unique_ptr<spdlog::formatter> line_formatter(LogFormat format) { return std::make_unique<LineFormatter>(format); }
 
-Logging::Logging(const LogOptions& options) {
+Logging::Logging(const LogOptions& options, std::optional<LogFile> file) : file_(std::move(file)) {
   spdlog::init_thread_pool(kBufferedLines, 1);
   const auto pool = spdlog::thread_pool();
   const auto make_logger = [&pool](const char* name, spdlog::sink_ptr sink, spdlog::level::level_enum level) {
@@ -109,12 +113,14 @@ Logging::Logging(const LogOptions& options) {
     logger->set_level(level);
     return logger;
   };
-  const auto log = std::make_shared<StandardStream>(STDERR_FILENO, pool.get());
+  const auto tail = std::make_shared<net::LogTail>();
+  tail_ = tail;
+  const auto log = std::make_shared<LineSink>(file_ ? file_->number() : STDERR_FILENO, pool.get(), tail);
   log->set_formatter(line_formatter(options.format));
   const auto level = spdlog::level::from_str(options.level);
   spdlog::set_default_logger(make_logger("braid", log, level));
   requests_ = make_logger(kRequestLogger, log, level);
-  const auto output = std::make_shared<StandardStream>(STDOUT_FILENO, nullptr);
+  const auto output = std::make_shared<LineSink>(STDOUT_FILENO, nullptr, nullptr);
   output->set_pattern("%v");
   output_ = make_logger("output", output, spdlog::level::info);
 }

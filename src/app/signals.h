@@ -9,7 +9,7 @@ namespace braid::app {
 enum class Wish {
   kEnd,     // SIGINT, SIGTERM, SIGQUIT
   kReload,  // SIGHUP
-  kReport,  // SIGUSR1: a line about its state
+  kReport,  // SIGUSR1: a line about its state, in a log that is opened anew
   kNothing  // the others, which would end the process if nobody took them
 };
 

@@ -1,9 +1,10 @@
 // `braid config`, and where the options of a server come from.
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { braid, serve, sourceFolder, temporaryFolder } from "./support/processes.mjs";
+import { eventually } from "./support/client.mjs";
+import { braid, run, serve, sourceFolder, temporaryFolder } from "./support/processes.mjs";
 
 test("a new file is right, is not written over, and can be served with", async (t) => {
   const file = join(temporaryFolder(t), "braid.yaml");
@@ -67,6 +68,57 @@ test("SIGHUP and POST /v1/admin/reload take what may change, and tell what may n
   assert.doesNotMatch(server.errors, /SIGUSR1/);
   server.child.kill("SIGUSR1");
   await logged(/SIGUSR1/);
+});
+
+test("--log-file is opened anew at SIGUSR1, and --pid-file is there while the server is", async (t) => {
+  const folder = temporaryFolder(t);
+  const [log, pid] = [join(folder, "braid.log"), join(folder, "braid.pid")];
+  const text = (file) => (existsSync(file) ? readFileSync(file, "utf8") : "");
+  writeFileSync(log, "of before\n");
+  const server = await serve(t, ["--no-model", "--log-file", log, "--pid-file", pid]);
+  assert.equal(text(pid), `${server.child.pid}\n`);
+  server.child.kill("SIGUSR2");
+  await eventually("a line of the log", () => /^of before\n.*SIGUSR2 is nothing to this server/.test(text(log)));
+  renameSync(log, `${log}.1`);
+  server.child.kill("SIGUSR1");
+  await eventually("a line of the log", () => /SIGUSR1: ready|SIGUSR1: started without a model/.test(text(log)));
+  assert.doesNotMatch(text(`${log}.1`), /SIGUSR1/);
+  rmSync(log);
+  mkdirSync(log);  // which cannot be opened: the file of before goes on
+  server.child.kill("SIGUSR1");
+  const { lines } = await (await fetch(`${server.url}/v1/admin/log`)).json();
+  assert.match(lines.join("\n"), /SIGUSR2[^]*SIGUSR1/);
+  assert.equal(server.errors, "");
+  server.child.kill("SIGTERM");
+  assert.deepEqual(await server.exited, { code: 0, signal: null });
+  assert.equal(existsSync(pid), false);
+  const refused = await braid(t, ["serve", "--no-model", "--port", "0", "--log-file", log]);
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, /--log-file '.*braid\.log': Is a directory/);
+});
+
+test("a successor's --pid-file stays when its predecessor goes", async (t) => {
+  const folder = temporaryFolder(t);
+  const pid = join(folder, "pid");
+  const args = ["--no-model", "--takeover", join(folder, "control"), "--pid-file", pid];
+  const first = await serve(t, args);
+  const second = await serve(t, args);
+  await first.exited;
+  assert.equal(readFileSync(pid, "utf8"), `${second.child.pid}\n`);
+});
+
+test("the shipped logrotate file moves the log away and has it opened anew", { skip: !process.env.BRAID_LOGROTATE }, async (t) => {
+  const folder = temporaryFolder(t);
+  const rules = join(folder, "rules");
+  const shipped = readFileSync(join(sourceFolder, "deploy/logrotate/braid"), "utf8");
+  writeFileSync(rules, shipped.replaceAll("/var/log/braid", folder).replaceAll("/run/braid", folder), { mode: 0o644 });
+  const server = await serve(t, ["--no-model", "--log-file", join(folder, "braid.log"), "--pid-file", join(folder, "braid.pid")]);
+  server.child.kill("SIGUSR2");
+  await eventually("a line of the log", () => readFileSync(join(folder, "braid.log"), "utf8").includes("SIGUSR2"));
+  const { code, stderr } = await run(t, process.env.BRAID_LOGROTATE, ["--force", "--state", join(folder, "state"), rules]);
+  assert.equal(code, 0, stderr);
+  await eventually("a line of the log", () => existsSync(join(folder, "braid.log")) && readFileSync(join(folder, "braid.log"), "utf8").includes("SIGUSR1"));
+  assert.match(readFileSync(join(folder, "braid.log.1"), "utf8"), /SIGUSR2/);
 });
 
 test("the shipped file is right", async (t) => {

@@ -206,6 +206,8 @@ test("the engine room shows what /metrics says", async () => {
   await finished(page);
   await page.click("#to-engine");
   await page.waitForFunction(() => document.querySelectorAll(".sequences tbody tr").length === 0);
+  server.child.kill("SIGUSR1");
+  await page.waitForFunction(() => document.querySelector(".log").textContent.includes("SIGUSR1"));
   assert.deepEqual(page.faults, []);
 });
 

@@ -2,6 +2,7 @@
 #include "net/access/administrator.h"
 #include "net/access/key_ring.h"
 #include "net/endpoints/endpoint.h"
+#include "net/log/log_tail.h"
 #include "net/test_server.h"
 #include "support/folder.h"
 
@@ -10,12 +11,14 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <iterator>
+#include <memory>
 #include <set>
 #include <spdlog/logger.h>
 #include <spdlog/sinks/ostream_sink.h>
 #include <sstream>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace braid::test {
 namespace {
@@ -132,6 +135,44 @@ TEST(Callers, AreToldWhichOptionsHaveChanged) {
   TestServer server(options);
   const Reply reply = server.ask("POST /v1/admin/reload HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n");
   EXPECT_EQ(reply.body, R"({"object":"reload","api_keys":2,"changed":["drain-delay","log-level"],"waiting":["max-batch"]})");
+}
+
+TEST(LogTail, KeepsTheLastLinesWithTheirNumbers) {
+  net::LogTail tail;
+  EXPECT_EQ(tail.after(0, 10).first, 1U);
+  EXPECT_TRUE(tail.after(0, 10).lines.empty());
+  for (std::size_t i = 1; i <= net::LogTail::kMostLines + 5; ++i) tail.push(fmt::format("line {}\n", i));
+  const net::LogTail::Excerpt all = tail.after(0, net::LogTail::kMostLines * 2);
+  EXPECT_EQ(all.first, 6U);
+  ASSERT_EQ(all.lines.size(), net::LogTail::kMostLines);
+  EXPECT_EQ(all.lines.front(), "line 6");
+  const net::LogTail::Excerpt last = tail.after(1003, 10);
+  EXPECT_EQ(last.first, 1004U);
+  EXPECT_EQ(last.lines, (std::vector<std::string>{"line 1004", "line 1005"}));
+  EXPECT_EQ(tail.after(0, 1).lines, std::vector<std::string>{"line 1005"});
+  EXPECT_EQ(tail.after(1005, 10).first, 1006U);
+  EXPECT_TRUE(tail.after(9999, 10).lines.empty()) << "numbers of a server before this one";
+  tail.push(std::string(net::LogTail::kMostBytes + 1, 'x'));
+  EXPECT_EQ(tail.after(1005, 1).lines.front().size(), net::LogTail::kMostBytes);
+}
+
+TEST(LogTail, IsShownToAdministrators) {
+  net::ServerOptions options = test_options();
+  const auto tail = std::make_shared<net::LogTail>();
+  tail->push("one \"quoted\" line\n");
+  tail->push("a character cut in two: \xC3");
+  options.log_tail = tail;
+  TestServer server(options);
+  const auto ask = [&server](std::string_view query) {
+    return server.ask(fmt::format("GET /v1/admin/log{} HTTP/1.1\r\nHost: localhost\r\n\r\n", query));
+  };
+  EXPECT_EQ(ask("").body,
+            "{\"object\":\"log\",\"first\":1,\"lines\":[\"one \\\"quoted\\\" line\",\"a character cut in two: \xEF\xBF\xBD\"]}");
+  EXPECT_EQ(ask("?after=2").body, R"({"object":"log","first":3,"lines":[]})");
+  EXPECT_EQ(ask("?limit=0").body, R"({"object":"log","first":3,"lines":[]})");
+  EXPECT_EQ(ask("?after=-1").status, 400);
+  EXPECT_EQ(ask("?limit=many").status, 400);
+  EXPECT_EQ(server.ask(get("/v1/admin/log")).status, 403) << "the host is not of this machine";
 }
 
 TEST(ApiKeys, EveryRouteButTheProbesAndTheDescriptionWantsOne) {

@@ -1,4 +1,5 @@
 #include "app/commands/commands.h"
+#include "app/log_file.h"
 #include "app/logging.h"
 #include "app/serving/serving.h"
 #include "app/signals.h"
@@ -10,10 +11,12 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <iterator>
+#include <optional>
 #include <spdlog/spdlog.h>
 #include <string>
 #include <sys/resource.h>
 #include <system_error>
+#include <utility>
 
 namespace braid::app {
 namespace {
@@ -57,7 +60,13 @@ int serve(const ServeOptions& options, const Logging& logging) {
 int run_command(const ServeOptions& options) {
   ignore_write_signals();
   hold_signals();
-  const Logging logging(options.log);
+  std::optional<LogFile> file;
+  if (!options.log.file.empty()) {
+    Result<LogFile> opened = LogFile::open(options.log.file);
+    if (!opened) return report(opened.error());
+    file = std::move(*opened);
+  }
+  const Logging logging(options.log, std::move(file));
   raise_open_files(logging);
   return serve(options, logging);
 }

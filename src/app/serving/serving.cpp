@@ -102,6 +102,7 @@ net::ServerOptions Serving::http_options(std::vector<net::access::ApiKey> keys) 
   http.api_keys = std::move(keys);
   http.anonymous.limits = options_.access.limits;
   http.log = {logging_.requests(), options_.log.format, options_.log.access, options_.log.proxies};
+  http.log_tail = logging_.tail();
   return http;
 }
 
@@ -114,6 +115,10 @@ Result<void> Serving::begin_serving() {
     return invalid_argument(fmt::format("--takeover can pass on {} addresses, and there are {}", most, count));
   for (const std::string& address : server_->addresses()) say("braid {} listening on {}", kVersion, address);
   note_ = leave_note(options_.data, server_->addresses());
+  if (options_.pid_file.empty()) return {};
+  Result<PidFile> pid_file = PidFile::write(options_.pid_file);
+  if (!pid_file) return pid_file.error();
+  pid_file_.emplace(std::move(*pid_file));
   return {};
 }
 
@@ -210,6 +215,7 @@ void Serving::on_signal(int number) {
     case Wish::kReload:
       return reload();
     case Wish::kReport:
+      reopen_log(name);
       return report_state(name);
     case Wish::kNothing:
       spdlog::info("{} is nothing to this server: going on", name);
@@ -221,6 +227,7 @@ void Serving::end(const std::string& signal) {
     // Loading cannot be interrupted and holds nothing that must be saved.
     spdlog::info("{} while the model loads: stopping", signal);
     if (!handover_.has_predecessor()) server_->stop_accepting();
+    pid_file_.reset();
     spdlog::shutdown();  // writes what waits
     std::_Exit(EXIT_SUCCESS);
   }
@@ -234,6 +241,12 @@ void Serving::end(const std::string& signal) {
   } else {
     departure_->end_now(signal);
   }
+}
+
+void Serving::reopen_log(const std::string& signal) const {
+  if (!logging_.file()) return;
+  if (const Result<void> opened = logging_.file()->reopen(); !opened)
+    spdlog::error("{}: {}; the file of before goes on", signal, opened.error().message);
 }
 
 void Serving::report_state(const std::string& signal) const {

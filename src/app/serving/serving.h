@@ -4,6 +4,7 @@
 #include "app/logging.h"
 #include "app/models/data_folder.h"
 #include "app/options.h"
+#include "app/pid_file.h"
 #include "app/service_manager.h"
 #include "app/serving/departure.h"
 #include "app/serving/engines.h"
@@ -63,6 +64,7 @@ class Serving {
   void await_signal();
   void on_signal(int number);
   void end(const std::string& signal);
+  void reopen_log(const std::string& signal) const;
   void report_state(const std::string& signal) const;
   Result<net::Reloaded> read_again();  // options, TLS certificate, API keys
   Result<net::Reloaded> read_options_again();
@@ -81,6 +83,7 @@ class Serving {
   std::unique_ptr<Engines> engines_;
   std::shared_ptr<ModelRegistry> registry_;  // null: none
   std::optional<ServerNote> note_;           // by which commands find this server
+  std::optional<PidFile> pid_file_;
   std::optional<net::Server> server_;  // after the engines: it goes first
   std::optional<Departure> departure_;
   boost::asio::signal_set signals_;

@@ -1,5 +1,6 @@
 #include "net/adapters/adapters.h"
 #include "net/admin/cache_stats.h"
+#include "net/admin/log_tail.h"
 #include "net/admin/metrics.h"
 #include "net/admin/models.h"
 #include "net/admin/prefix_cache.h"
@@ -61,6 +62,7 @@ constexpr RecalledJob kInputTokens = {[](Value& body, const ServedModel& model, 
 }};
 constexpr Answer kAbort = [](Q q) { return admin::abort(q.service, q.body, q.client); };
 constexpr Answer kReload = [](Q q) { return admin::reload(q.service, q.body); };
+constexpr Answer kLogTail = [](Q q) { return admin::log_tail(q.service.options.log_tail, q.query); };
 constexpr Answer kIsSleeping = [](Q q) { return admin::is_sleeping(q.service.status, q.query); };
 constexpr Answer kProps = [](Q q) { return admin::props(q.service, q.query); };
 constexpr Answer kSlots = [](Q q) { return admin::slots(q.service, q.query, q.client); };
@@ -150,6 +152,7 @@ constexpr auto kTable = std::to_array<Endpoint>({
     {Method::kPost, "/reset_prefix_cache", false, Caller::kAdministrator, kResetPrefixCache},
     {Method::kPost, "/reload", false, Caller::kAdministrator, kReload},
     {Method::kPost, "/admin/reload", false, Caller::kAdministrator, kReload},
+    {Method::kGet, "/admin/log", false, Caller::kAdministrator, kLogTail},
     {Method::kGet, "/health", false, Caller::kAnybody, kHealth},
     {Method::kGet, "/ping", false, Caller::kAnybody, kHealth},
     {Method::kGet, "/version", false, Caller::kAnybody, kVersion},

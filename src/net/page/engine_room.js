@@ -3,6 +3,7 @@ import { get_json } from "./api.js";
 import { Chart } from "./chart.js";
 import { by_id, element } from "./dom.js";
 import { percentile, pool, rates, value } from "./figures.js";
+import { LogLines } from "./log_lines.js";
 import { Models } from "./models.js";
 import { PoolPicture } from "./pool.js";
 
@@ -42,6 +43,7 @@ export class EngineRoom {
   #pool = new PoolPicture();
   #rows = element("tbody");
   #models = new Models();
+  #log = new LogLines();
 
   constructor() {
     const heads = ["Request", "Phase", "Prompt", "Cached", "Written"].map((name) => element("th", { scope: "col" }, name));
@@ -54,12 +56,14 @@ export class EngineRoom {
       part("Prefix cache", this.#cache.root),
       part("Your sequences", element("div", { class: "scrolls", tabindex: "0", role: "region", "aria-label": "Your sequences" },
         element("table", { class: "sequences" }, element("thead", {}, element("tr", {}, ...heads)), this.#rows))),
-      part("Models", this.#models.root));
+      part("Models", this.#models.root),
+      part("Log", this.#log.root));
     document.addEventListener("visibilitychange", () => this.#look());
   }
 
   open() {
     by_id("engine-view").hidden = false;
+    this.#log.opened();
     this.#look();
   }
 
@@ -78,6 +82,7 @@ export class EngineRoom {
       const [{ metrics }, slots, { data }] = await Promise.all([get_json("v1/metrics"), get_json("slots"), get_json("v1/models")]);
       this.#fault.textContent = "";
       this.#show(metrics, slots.filter((slot) => slot.request), data);
+      await this.#log.read();
     } catch (error) {
       this.#fault.textContent = `The server does not tell: ${error.message}`;
     }

@@ -28,6 +28,7 @@ braid_page_files:
   page_file export.js
   page_file figures.js
   page_file inline.js
+  page_file log_lines.js
   page_file main.js
   page_file markdown.js
   page_file markdown_view.js

@@ -4,6 +4,7 @@
 #include "braid/model_registry.h"
 #include "braid/result.h"
 #include "net/access/rules.h"
+#include "net/log/log_tail.h"
 #include "net/log/request_log.h"
 
 #include <chrono>
@@ -98,6 +99,7 @@ struct ServerOptions {
   std::shared_ptr<ModelRegistry> registry = nullptr;
 
   RequestLogOptions log;
+  std::shared_ptr<const LogTail> log_tail = nullptr;  // what GET /v1/admin/log shows; null: it answers 404
 };
 
 }  // namespace braid::net

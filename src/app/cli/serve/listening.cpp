@@ -96,6 +96,7 @@ void add_listen_options(CLI::App& app, ServeOptions& options) {
   app.add_option("--takeover", options.takeover,
                  "Control socket: a server that runs there passes on its listening sockets, and this one will do so in turn")
       ->type_name("PATH");
+  app.add_option("--pid-file", options.pid_file, "File with this process's number while it serves")->type_name("FILE");
   add_duration(app, "--drain-delay", options.drain_delay,
                "How long after SIGTERM everything goes on, but for /readyz, which says so: for proxies to notice first");
   add_duration(app, "--drain-timeout", options.drain_timeout, "How long running answers may go on after SIGTERM or a takeover");

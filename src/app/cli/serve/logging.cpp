@@ -16,6 +16,8 @@ void add_log_options(CLI::App& app, LogOptions& options) {
          "text, or json with an object a line")
       ->default_str("text")
       ->check(CLI::IsMember({"text", "json"}));
+  app.add_option("--log-file", options.file, "File to which the log goes instead of standard error; opened anew at SIGUSR1")
+      ->type_name("FILE");
   app.add_flag("--access-log", options.access, "A line for every request, at level info");
   app.add_option_function<std::vector<std::string>>(
          "--trusted-proxy",
