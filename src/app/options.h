@@ -68,12 +68,19 @@ struct WatchOptions {
   std::chrono::milliseconds step_abort{600'000};   // the process ends; 0: never
 };
 
+// Where each request's spans go.
+struct TraceOptions {
+  std::string endpoint;  // URL of a collector (OTLP over HTTP); empty: none
+  double share = 1.0;    // of the requests whose callers do not say themselves whether they are traced
+};
+
 struct LogOptions {
   std::string level = "info";
   net::LogFormat format = net::LogFormat::kText;
   std::string file;     // empty: standard error
   bool access = false;  // a line for every request
   net::TrustedProxies proxies;
+  TraceOptions traces;
 };
 
 // Where this machine's models are, and where others come from.

@@ -1,9 +1,11 @@
 // What deploy/ and scripts/manual have for those who run the server, held against the server.
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
+import http from "node:http";
 import { join } from "node:path";
 import { test } from "node:test";
-import { braidBinary, run, serve, sourceFolder, temporaryFolder } from "./support/processes.mjs";
+import { eventually, post } from "./support/client.mjs";
+import { braid, braidBinary, freePort, run, serve, sourceFolder, temporaryFolder } from "./support/processes.mjs";
 
 const deploy = join(sourceFolder, "deploy");
 const read = (...names) => readFileSync(join(deploy, ...names), "utf8");
@@ -83,4 +85,75 @@ test("what ends a server has the time that the server takes for it", () => {
   assert.ok(seconds(read("systemd", "braid.service"), /^TimeoutStopSec=(\d+)/m) >= shipped + 5);
   assert.ok(seconds(read("openrc", "braid"), /^retry="TERM\/(\d+)/m) >= shipped + 5);
   assert.ok(10 > seconds(read("docker", "Dockerfile"), /"--drain-timeout", "(\d+)s"/), "Docker kills after 10 s");
+});
+
+// A collector of OpenTelemetry that answers with `status`, or never.
+async function collector(t, status = 200) {
+  const bodies = [];
+  const server = http.createServer((request, response) => {
+    let text = "";
+    request.on("data", (data) => { text += data; });
+    request.on("end", () => {
+      bodies.push({ url: request.url, type: request.headers["content-type"], body: JSON.parse(text) });
+      if (status !== null) response.writeHead(status, { "content-type": "application/json" }).end("{}");
+    });
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => { server.closeAllConnections(); server.close(); });
+  const spans = () => bodies.flatMap(({ body }) => body.resourceSpans[0].scopeSpans[0].spans);
+  return { url: `http://127.0.0.1:${server.address().port}`, bodies, spans };
+}
+
+const attribute = (span, name) => Object.values(span.attributes.find(({ key }) => key === name)?.value ?? { none: undefined })[0];
+
+test("a collector gets a span for each generation and for its phases", async (t) => {
+  const { url, bodies, spans } = await collector(t);
+  const server = await serve(t, ["--kv-memory", "64M", "--otlp-endpoint", url]);
+  const [trace, parent] = ["4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"];
+  const complete = (headers, fields = {}) => post(`${server.url}/v1/completions`, { prompt: "Once upon a time", max_tokens: 8, ignore_eos: true, ...fields },
+    { headers: { "content-type": "application/json", ...headers } });
+  assert.equal((await complete({ traceparent: `00-${trace}-${parent}-01` })).status, 200);
+  assert.equal((await complete({ traceparent: `00-${trace}-${parent}-00` })).status, 200);  // its caller does not sample it
+  assert.equal((await complete({}, { max_tokens: -1 })).status, 400);
+  await (await complete({}, { stream: true })).text();
+  await fetch(`${server.url}/metrics`);
+  server.child.kill("SIGTERM");  // sends what waits
+  assert.deepEqual(await server.exited, { code: 0, signal: null });
+  for (const { url: path, type } of bodies) assert.deepEqual([path, type], ["/v1/traces", "application/json"]);
+  const requests = spans().filter(({ kind }) => kind === 2);
+  assert.deepEqual(requests.map((span) => attribute(span, "http.response.status_code")), ["200", "400", "200"]);
+  const [first] = requests;
+  assert.equal(first.traceId, trace);
+  assert.equal(first.parentSpanId, parent);
+  assert.equal(attribute(first, "gen_ai.usage.output_tokens"), "8");
+  for (const [request, names] of [[first, ["tokenise", "queue", "prefill", "decode", "write"]], [requests[1], ["tokenise"]]]) {
+    const phases = spans().filter(({ parentSpanId }) => parentSpanId === request.spanId);
+    assert.deepEqual(phases.map(({ name }) => name), names);
+    let at = BigInt(request.startTimeUnixNano);
+    for (const { traceId, startTimeUnixNano, endTimeUnixNano } of phases) {
+      assert.equal(traceId, request.traceId);
+      assert.ok(BigInt(startTimeUnixNano) >= at && BigInt(endTimeUnixNano) >= BigInt(startTimeUnixNano));
+      at = BigInt(endTimeUnixNano);
+    }
+    assert.equal(at, BigInt(request.endTimeUnixNano));
+  }
+  assert.notEqual(requests[1].traceId, requests[2].traceId);
+});
+
+test("without --otlp-endpoint nobody is told, and one that does not take spans holds nobody up", async (t) => {
+  const silent = await collector(t, null);
+  const failing = await collector(t, 503);
+  for (const [args, log] of [[["--otlp-endpoint", silent.url], /traces are lost: .*Timeout|Operation too slow/], [["--otlp-endpoint", failing.url], /traces are lost: .* status 503/],
+    [["--otlp-endpoint", `http://127.0.0.1:${await freePort()}`], /traces are lost: .*[cC]onnect/], [[], null]]) {
+    const server = await serve(t, ["--kv-memory", "64M", ...args]);
+    for (let i = 0; i < 3; ++i)
+      assert.equal((await post(`${server.url}/v1/completions`, { prompt: "Once", max_tokens: 4 })).status, 200);
+    if (log) await eventually("the log says so", () => log.test(server.errors));
+    assert.equal((await post(`${server.url}/v1/completions`, { prompt: "Once", max_tokens: 4 })).status, 200);
+    server.child.kill("SIGTERM");
+    assert.deepEqual(await server.exited, { code: 0, signal: null });
+    assert.equal(server.errors.match(/traces are lost/g)?.length ?? 0, log ? 1 : 0, server.errors);
+  }
+  const refused = await braid(t, ["serve", "--otlp-endpoint", "127.0.0.1:4318"]);
+  assert.match(refused.stderr, /is no URL such as/);
 });

@@ -2,9 +2,11 @@
 #include "braid/printable.h"
 #include "net/json/parse.h"
 #include "net/log/line.h"
+#include "net/log/trace.h"
 #include "net/test_server.h"
 
 #include <gtest/gtest.h>
+#include <mutex>
 #include <spdlog/logger.h>
 #include <spdlog/sinks/ostream_sink.h>
 #include <sstream>
@@ -46,6 +48,74 @@ TEST(LogLine, IsAnObjectWhateverItsValuesHold) {
   EXPECT_EQ(*read->find("message")->get_if<std::string>(), "request");
   EXPECT_EQ(*read->find("hostile")->get_if<std::string>(), "a\nb\"c\\d=e \x1b[31m\x7f\xC2\x9B\xEF\xBF\xBD \xC3\xA4");
   EXPECT_EQ(*read->find("count")->get_if<std::int64_t>(), 7);
+}
+
+TEST(TraceParent, IsReadWhereItCanBeGoneOnFrom) {
+  const std::string trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+  const std::string span = "00f067aa0ba902b7";
+  const auto sampled = net::parse_traceparent("00-" + trace + "-" + span + "-01");
+  ASSERT_TRUE(sampled);
+  EXPECT_EQ(sampled->trace_id, trace);
+  EXPECT_EQ(sampled->span_id, span);
+  EXPECT_TRUE(sampled->is_sampled);
+  EXPECT_FALSE(net::parse_traceparent("00-" + trace + "-" + span + "-02")->is_sampled);
+  EXPECT_TRUE(net::parse_traceparent("00-" + trace + "-" + span + "-0b")->is_sampled);
+  EXPECT_TRUE(net::parse_traceparent("cc-" + trace + "-" + span + "-01-what-comes-later")) << "of a later version";
+  const std::string no_trace(32, '0');
+  const std::string no_span(16, '0');
+  for (const std::string& text :
+       {std::string(), "00-" + trace, "ff-" + trace + "-" + span + "-01", "00-" + no_trace + "-" + span + "-01",
+        "00-" + trace + "-" + no_span + "-01", "00-" + trace + "-" + span + "-01-more", "cc-" + trace + "-" + span + "-01more",
+        "00-4BF92F3577B34DA6A3CE929D0E0E4736-" + span + "-01", "00-" + trace + "_" + span + "-01", "00-" + trace + "-" + span + "-0g",
+        "0x-" + trace + "-" + span + "-01"})
+    EXPECT_FALSE(net::parse_traceparent(text)) << text;
+}
+
+// Keeps what it is given.
+class KeptTraces final : public net::TraceSink {
+ public:
+  void take(net::RequestTrace&& trace) noexcept override {
+    const std::lock_guard lock(mutex_);
+    traces_.push_back(std::move(trace));
+  }
+  std::vector<net::RequestTrace> all() {
+    const std::lock_guard lock(mutex_);
+    return traces_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<net::RequestTrace> traces_;
+};
+
+TEST(Traces, AreThoseOfGenerationsWithTheirPhases) {
+  net::ServerOptions options = test_options();
+  const auto kept = std::make_shared<KeptTraces>();
+  options.log.traces = kept;
+  options.metrics = false;
+  TestServer server(options);
+  server.ask(get("/health"));
+  server.ask(post("/v1/completions", R"({"prompt":[1,2,3]})",
+                  "X-Request-Id: my-id\r\ntraceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\r\n"));
+  server.ask(post("/v1/chat/completions", R"({"messages":7})"));
+  server.eventually([&] { return kept->all().size() == 2; });
+  const std::vector<net::RequestTrace> traces = kept->all();
+  const net::RequestTrace& whole = traces.at(0);
+  EXPECT_EQ(whole.parent->trace_id, "4bf92f3577b34da6a3ce929d0e0e4736");
+  EXPECT_EQ(whole.request_id, "my-id");
+  EXPECT_EQ(whole.method, "POST");
+  EXPECT_EQ(whole.route, "/completions");
+  EXPECT_EQ(whole.ending, "done");
+  EXPECT_EQ(whole.status, 200);
+  EXPECT_EQ(whole.model, "fake-model");
+  EXPECT_EQ(whole.usage.completion_tokens, 2);
+  ASSERT_TRUE(whole.submitted);
+  EXPECT_LE(whole.work, *whole.submitted);
+  EXPECT_LE(*whole.submitted, whole.end);
+  EXPECT_GT(whole.usage.generation_ms, 0.0) << "each token is timed, though no metrics want that";
+  EXPECT_FALSE(traces.at(1).parent);
+  EXPECT_EQ(traces.at(1).status, 400);
+  EXPECT_FALSE(traces.at(1).submitted);
 }
 
 class RequestLog : public testing::Test {

@@ -6,6 +6,7 @@
 #include "app/serving/reconfiguration.h"
 #include "app/signals.h"
 #include "app/standard_stream.h"
+#include "app/tracing/trace_exporter.h"
 #include "app/version.h"
 
 #include <algorithm>
@@ -102,6 +103,7 @@ net::ServerOptions Serving::http_options(std::vector<net::access::ApiKey> keys) 
   http.api_keys = std::move(keys);
   http.anonymous.limits = options_.access.limits;
   http.log = {logging_.requests(), options_.log.format, options_.log.access, options_.log.proxies};
+  if (!options_.log.traces.endpoint.empty()) http.log.traces = std::make_shared<TraceExporter>(options_.log.traces, options_.data.ca_file);
   http.log_tail = logging_.tail();
   return http;
 }

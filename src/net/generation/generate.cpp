@@ -43,6 +43,7 @@ class Generation final : WakeHint {
   Generation(Service& service, Connection& connection, http::Request request, const Dialect& dialect, access::Visit& visit,
              RequestRecord& record)
       : service_(service), connection_(connection), visit_(visit), request_(std::move(request)), dialect_(dialect), record_(record) {
+    record_.begin_work(start_);
     const std::size_t one_request = service.options.max_header_bytes + service.options.max_body_bytes;
     connection_.begin_watch(one_request, [this] { interrupt(); });
     connection_.interrupt_at(deadlines_.next(Progress::kQueued));
@@ -129,6 +130,7 @@ class Generation final : WakeHint {
     if (!requests) return requests.error();
     Result<std::vector<Ticket>> tickets = submit_all(*model_->engine, visit_, std::move(*requests), prompt_tokens);
     if (!tickets) return tickets.error();
+    record_.submit();
     answer_id_ = id;
     service_.answers[id] = {&visit_.account(), model_->engine, tickets->size(), &call_};
     call_.prompt = std::vector<PromptItem>();

@@ -17,7 +17,7 @@ Failure failure_of(const Finish& finish) {
 RunningChoices::RunningChoices(const boost::asio::any_io_executor& executor, std::vector<Ticket> tickets, const TextCodec& codec,
                                const GenerationCall& call, Service& service, access::Visit& visit, UsageMeter& meter)
     : running_(tickets.size()), streams_(executor, std::move(tickets)), meter_(meter), visit_(visit) {
-  meter_.time_every_token(call.timings || service.options.metrics);
+  meter_.time_every_token(call.timings || service.options.metrics || service.log.traces != nullptr);
   const auto candidates = static_cast<std::size_t>(call.candidates);
   for (std::size_t i = 0; i < running_; ++i)
     choices_.push_back({ChoiceText(codec, call, service.new_seed()), ChoiceUsage{.counts_prompt = i % candidates == 0}});

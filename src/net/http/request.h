@@ -29,6 +29,7 @@ struct Request {
   bool prefers_html = false;          // its Accept names text/html, as that of a browser that opens a page
   bool speaks_anthropic = false;      // has anthropic-version, which clients of that API send
   std::string forwarded_for;          // X-Forwarded-For, several joined by commas
+  std::string traceparent;            // as sent, or empty
   std::string body;
   bool is_whole = true;                                             // false: its header is enough for its answer, and its body was not read
   std::vector<std::pair<std::string, std::string>> answer_headers;  // of any answer to it

@@ -201,6 +201,7 @@ Request RequestReader::header() const {
   request.prefers_html = message[beast_http::field::accept].find("text/html") != std::string_view::npos;
   request.speaks_anthropic = message.count("anthropic-version") > 0;
   request.capability = std::string(message["X-Braid-Token"]);
+  request.traceparent = std::string(message["traceparent"]);
   const auto [begin, end] = message.equal_range("X-Forwarded-For");
   for (auto field = begin; field != end; ++field) {
     if (!request.forwarded_for.empty()) request.forwarded_for += ',';

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <optional>
 #include <spdlog/logger.h>
+#include <utility>
 
 namespace braid::net {
 namespace {
@@ -108,6 +109,7 @@ void RequestRecord::begin(const http::Request& request) {
   id_ = request.request_id;
   method_ = name_of(request.method);
   if (log_.access && !log_.proxies.empty()) forwarded_for_ = request.forwarded_for;
+  if (log_.traces != nullptr) trace_parent_ = parse_traceparent(request.traceparent);
   path_ = request.target.substr(0, request.target.find('?'));  // a query may hold secrets
   if (path_.size() > kMaxPathBytes) path_.resize(kMaxPathBytes);
 }
@@ -136,7 +138,8 @@ void RequestRecord::lose() {
 }
 
 RequestRecord::~RequestRecord() {
-  const double total_ms = std::chrono::duration<double, std::milli>(http::Clock::now() - start_).count();
+  const http::Clock::time_point now = http::Clock::now();
+  const double total_ms = std::chrono::duration<double, std::milli>(now - start_).count();
   if (!route_.empty()) {
     --counters_.active_requests;
     ++counters_.requests[{route_, status}];
@@ -147,6 +150,25 @@ RequestRecord::~RequestRecord() {
   if (const std::optional<Timeout> timeout = timeout_of(reason)) counters_.count(*timeout);
   if (reason >= RequestEnd::kClientGone) write_abort();
   if (log_.access) write_access(total_ms);
+  if (log_.traces != nullptr && work_ != http::Clock::time_point()) give_trace(now);
+}
+
+void RequestRecord::give_trace(http::Clock::time_point now) {
+  RequestTrace trace;
+  trace.parent = std::move(trace_parent_);
+  trace.request_id = id_;
+  trace.method = method_;
+  trace.route = route_;
+  trace.ending = ending_of(reason).name;
+  trace.status = status;
+  trace.model = model;
+  trace.error = error;
+  trace.usage = usage;
+  trace.end = now - start_;
+  trace.begin = std::chrono::system_clock::now() - trace.end;
+  trace.work = work_ - start_;
+  if (submitted_ != http::Clock::time_point()) trace.submitted = submitted_ - start_;
+  log_.traces->take(std::move(trace));
 }
 
 void RequestRecord::write_abort() const {

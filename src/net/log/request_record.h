@@ -9,6 +9,7 @@
 #include "net/metrics/counters.h"
 
 #include <cstdint>
+#include <optional>
 #include <spdlog/common.h>
 #include <string>
 #include <string_view>
@@ -45,6 +46,10 @@ class RequestRecord {
   void begin(const http::Request& request);
   void route(std::string_view path);  // of the endpoint that it has reached, for metrics and the log: a constant
 
+  // Of a generation: from `start` on its body is looked at; now its sequences are the engine's.
+  void begin_work(http::Clock::time_point start) { work_ = start; }
+  void submit() { submitted_ = http::Clock::now(); }
+
   void end(int answer_status);  // the client has been sent the answer with this status, to its end
   void lose();                  // it has not: the connection says why
 
@@ -61,6 +66,7 @@ class RequestRecord {
  private:
   void write_abort() const;
   void write_access(double total_ms) const;
+  void give_trace(http::Clock::time_point now);
 
   Counters& counters_;
   const RequestLogOptions& log_;
@@ -72,6 +78,9 @@ class RequestRecord {
   std::string forwarded_for_;  // of a line of the access log
   std::uint64_t bytes_before_;
   http::Clock::time_point start_ = http::Clock::now();
+  http::Clock::time_point work_{};       // the epoch: it generates nothing
+  http::Clock::time_point submitted_{};  // the epoch: it has not come so far
+  std::optional<TraceParent> trace_parent_;
 };
 
 }  // namespace braid::net

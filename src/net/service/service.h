@@ -58,7 +58,7 @@ struct Service {
   Service(boost::asio::io_context& event_loop, ServerOptions server_options, const ServiceStatus& service_status)
       : loop(event_loop), options(std::move(server_options)),
         status(service_status), log{options.log.logger != nullptr ? options.log.logger : spdlog::default_logger(), options.log.format,
-                                    options.log.access, options.log.proxies},
+                                    options.log.access, options.log.proxies, options.log.traces},
         keys(options.api_keys, options.anonymous, std::chrono::steady_clock::now()), cors(options.cors_origins),
         connections(std::make_shared<http::ConnectionSet>(loop, options.tick)),
         sends(std::make_shared<http::SendBatch>(loop, http::SendRing::make())) {}
