@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { eventually } from "./support/client.mjs";
-import { braid, run, serve, sourceFolder, temporaryFolder } from "./support/processes.mjs";
+import { eventually, metric, post } from "./support/client.mjs";
+import { braid, freePort, longModel, run, serve, sourceFolder, temporaryFolder } from "./support/processes.mjs";
 
 test("a new file is right, is not written over, and can be served with", async (t) => {
   const file = join(temporaryFolder(t), "braid.yaml");
@@ -119,6 +119,117 @@ test("the shipped logrotate file moves the log away and has it opened anew", { s
   assert.equal(code, 0, stderr);
   await eventually("a line of the log", () => existsSync(join(folder, "braid.log")) && readFileSync(join(folder, "braid.log"), "utf8").includes("SIGUSR1"));
   assert.match(readFileSync(join(folder, "braid.log.1"), "utf8"), /SIGUSR2/);
+});
+
+// The settings of another server (docs/configuration.md): each has its effect under the name that it has here, or is refused.
+const demo = join(sourceFolder, "models/demo-q8_0.gguf");
+const stats = async (server) => (await fetch(`${server.url}/v1/cache/stats`)).json();
+const complete = async (server, fields) => (await post(`${server.url}/v1/completions`, { prompt: "Once upon a time", ignore_eos: true, ...fields })).json();
+const long_prompt = Array.from({ length: 300 }, (_, i) => 300 + i);
+const with_file = (t, lines, args = []) => {
+  const file = join(temporaryFolder(t), "braid.yaml");
+  writeFileSync(file, lines.join("\n"));
+  return serve(t, ["--config", file, ...args], { port: [] });
+};
+
+test("model, host and port", async (t) => {
+  const port = await freePort();
+  const server = await with_file(t, [`model: ${demo}`, "host: 127.0.0.2", `port: ${port}`, "kv-memory: 64M"]);
+  assert.equal(server.url, `http://127.0.0.2:${port}`);
+  assert.equal((await (await fetch(`${server.url}/v1/models`)).json()).data[0].id, "demo-q8_0");
+  const missing = await braid(t, ["serve", "--config", "off", join(temporaryFolder(t), "none.gguf")]);
+  assert.match(missing.stderr, /none\.gguf/);
+});
+
+test("block_size, num_blocks and kv_bits", async (t) => {
+  const blocks = async (...lines) => (await stats(await with_file(t, ["port: 0", ...lines]))).blocks.total;
+  const usual = await blocks("kv-memory: 32M", "kv-dtype: f16");
+  assert.equal(await blocks("kv-memory: 64M", "kv-dtype: f16"), 2 * usual);
+  assert.equal(await blocks("kv-memory: 32M", "kv-dtype: f16", "block-size: 32"), usual / 2);
+  const small = await blocks("kv-memory: 32M", "kv-dtype: int8");
+  assert.ok(small > 1.8 * usual && small < 2 * usual, `${small} blocks of int8 beside ${usual}`);
+});
+
+test("ssd_cache_dir, ssd_enabled and ssd_ttl_days", async (t) => {
+  const folder = join(temporaryFolder(t), "kv");
+  const disk = [`kv-disk: ${folder}`, "kv-disk-write: through", "kv-disk-read: always", "kv-memory: 64M", "port: 0"];
+  const first = await with_file(t, disk);
+  assert.equal((await complete(first, { prompt: long_prompt, max_tokens: 1 })).usage.prompt_tokens_details.cached_tokens, 0);
+  await eventually("blocks are written", async () => (await stats(first)).disk.writes >= 10);
+  const written = Date.now();
+  first.child.kill("SIGTERM");
+  await first.exited;
+  await eventually("they are more than two seconds old", () => Date.now() > written + 3000);
+  const found = async (ttl) => {
+    const server = await with_file(t, [...disk, `kv-disk-ttl: ${ttl}`]);
+    const { usage } = await complete(server, { prompt: long_prompt, max_tokens: 1 });
+    server.child.kill("SIGKILL");
+    await server.exited;
+    return usage.prompt_tokens_details.cached_tokens;
+  };
+  assert.ok(await found("7d") > 0);
+  assert.equal(await found("1s"), 0);
+  assert.equal((await stats(await with_file(t, ["kv-memory: 64M", "port: 0"]))).disk, null);
+});
+
+test("max_batch_size, completion_batch_size and max_queue_size", async (t) => {
+  const server = await with_file(t, [`model: ${longModel(t)}`, "kv-memory: 256M", "port: 0", "max-batch: 2", "max-waiting: 1", "speculate: 'off'"]);
+  const phases = async () => (await (await fetch(`${server.url}/slots`)).json()).filter(({ request }) => request).map(({ phase }) => phase);
+  const running = new AbortController();
+  const ask = () => post(`${server.url}/v1/completions`, { prompt: "Once", max_tokens: 6000, ignore_eos: true, stream: true }, { signal: running.signal });
+  const answers = [await ask(), await ask()];
+  const third = ask();
+  await eventually("the third one waits", async () => (await phases()).filter((phase) => phase === "waiting").length === 1);
+  assert.equal((await phases()).length, 3);
+  assert.equal((await ask()).status, 429);
+  for (const { status } of answers) assert.equal(status, 200);
+  running.abort();
+  await assert.rejects(third.then((answer) => answer.text()));
+});
+
+test("prefill_batch_size and prefill_step_size", async (t) => {
+  const steps = async (tokens) => {
+    const server = await with_file(t, ["kv-memory: 64M", "port: 0", "max-batch: 8", `max-batch-tokens: ${tokens}`, "no-warmup: true"]);
+    await complete(server, { prompt: long_prompt, max_tokens: 1 });
+    return metric(server.url, "braid_engine_steps_total");
+  };
+  const [few, many] = [await steps(4096), await steps(32)];
+  assert.ok(many >= 300 / 32 && few < many, `${few} steps, and ${many} of 32 tokens`);
+});
+
+test("max_kv_size and sequence_cache_size", async (t) => {
+  const story = "Once upon a time, a brave fox named Luna lived in the castle. She loved her kite more than anything. ".repeat(4);
+  const ask = async (...lines) => {
+    const server = await with_file(t, ["kv-memory: 64M", "port: 0", ...lines]);
+    const body = { prompt: story, max_tokens: 1, temperature: 0, logprobs: 3 };
+    const first = await complete(server, body);
+    return { logprob: first.choices[0].logprobs.token_logprobs[0], again: (await complete(server, body)).usage.prompt_tokens_details.cached_tokens };
+  };
+  const whole = await ask();
+  const seen = await ask("max-kv-size: 32");
+  const cold = await ask("prefix-cache: 'off'");
+  assert.notEqual(seen.logprob, whole.logprob);
+  assert.equal(cold.logprob, whole.logprob);
+  assert.ok(whole.again > 0);
+  assert.equal(cold.again, 0);
+});
+
+test("default_max_tokens, default_temperature and default_top_p", async (t) => {
+  const server = await with_file(t, ["kv-memory: 64M", "port: 0", "max-tokens: 7", "temperature: 0.25", "top-p: 0.75"]);
+  assert.equal((await complete(server, {})).usage.completion_tokens, 7);
+  assert.equal((await complete(server, { max_tokens: 3 })).usage.completion_tokens, 3);
+  const { params } = (await (await fetch(`${server.url}/props`)).json()).default_generation_settings;
+  assert.deepEqual([params.temperature, params.top_p], [0.25, 0.75]);
+});
+
+test("adapter_path, kv_group_size and use_distributed are refused with what is possible", async (t) => {
+  const file = join(temporaryFolder(t), "braid.yaml");
+  for (const [setting, told] of [["adapter_path: a", /'lora: NAME=PATH'/], ["kv_group_size: 64", /a scale for 64 values/], ["use_distributed: true", /behind a proxy/]]) {
+    writeFileSync(file, setting);
+    const { code, stderr } = await braid(t, ["serve", "--config", file]);
+    assert.equal(code, 2);
+    assert.match(stderr, told);
+  }
 });
 
 test("the shipped file is right", async (t) => {
