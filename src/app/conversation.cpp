@@ -1,5 +1,6 @@
 #include "app/conversation.h"
 
+#include "app/chat_tokens.h"
 #include "app/cli/model.h"
 #include "braid/printable.h"
 
@@ -75,19 +76,9 @@ Result<void> Conversation::check_parameter(const std::string& name, const Value&
 }
 
 Result<std::vector<TokenId>> Conversation::prompt_for(const ChatState& state) const {
-  if (!loaded_.codec->has_chat_template())
-    return loaded_.codec->encode(*state.messages.back().find("content")->get_if<std::string>(), EncodeOptions{});
   ValueList messages = state.messages;
   if (!state.system.empty()) messages.insert(messages.begin(), message("system", state.system));
-  ChatPrompt prompt;
-  prompt.messages = Value(std::move(messages));
-  const Result<RenderedChat> rendered = loaded_.codec->render(prompt);
-  if (!rendered) return rendered.error();
-  EncodeOptions encode;
-  encode.add_special = false;  // the template writes them
-  encode.parse_special = true;
-  encode.literal = rendered->literal;
-  return loaded_.codec->encode(rendered->text, encode);
+  return chat_tokens(*loaded_.codec, std::move(messages));
 }
 
 asio::awaitable<Result<void>> Conversation::stream(TokenSource& tokens, const bool& interrupted, std::string& spoken) {
