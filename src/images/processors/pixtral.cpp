@@ -18,7 +18,7 @@ struct Pixtral {
   std::string mark, row_end, end;
 };
 
-std::int32_t up_to_multiple(std::int32_t value, std::int32_t of) { return ((value - 1) / of + 1) * of; }
+std::int32_t units_up_to(std::int32_t value, std::int32_t of) { return ((value - 1) / of + 1) * of; }
 
 class PixtralProcessor final : public Processor {
  public:
@@ -31,7 +31,7 @@ class PixtralProcessor final : public Processor {
     if (ratio > 1)
       size = {static_cast<std::int32_t>(std::floor(size.height / ratio)), static_cast<std::int32_t>(std::floor(size.width / ratio))};
     const std::int32_t unit = shape_.unit;
-    const Size whole{up_to_multiple(std::max(size.height, 1), unit), up_to_multiple(std::max(size.width, 1), unit)};
+    const Size whole{units_up_to(std::max(size.height, 1), unit), units_up_to(std::max(size.width, 1), unit)};
     const Result<Picture> work = resized(picture, whole, rules_.kernel);
     if (!work) return work.error();
     Prepared out;
