@@ -1,6 +1,7 @@
 #include "model/networks/network.h"
 
 #include "model/networks/layer_functions.h"
+#include "model/networks/policy_config.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -88,6 +89,7 @@ Result<Network> Network::load(std::string_view config, const files::SafeTensors&
   auto values = infer_shapes(network.shape_, network.tensors_);
   if (!values) return values.error();
   network.values_ = std::move(*values);
+  if (const auto checked = check_policy(network.shape_, network.values_); !checked) return checked.error();
   return network;
 }
 

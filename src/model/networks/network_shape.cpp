@@ -1,12 +1,14 @@
 #include "model/networks/network_shape.h"
 
+#include "model/networks/config_fields.h"
+#include "model/networks/policy_config.h"
+
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <map>
 #include <optional>
-#include <set>
 #include <simdjson.h>
 #include <span>
 #include <utility>
@@ -15,7 +17,6 @@ namespace braid::model {
 namespace {
 
 using simdjson::dom::element;
-using simdjson::dom::object;
 
 constexpr std::int64_t kMostExtent = std::int64_t{1} << 31;
 constexpr std::int64_t kMostLayers = 10'000;
@@ -45,88 +46,23 @@ constexpr std::array kTypes{
     NamedType{"last", LayerType::kLast, ""},
 };
 
-Error bad(std::string path, std::string_view what) {
-  return {ErrorCode::kBadFile, fmt::format("config.json: {}: {}", path, what), std::move(path)};
-}
-
-// Reads one object: what is not asked for is an error at the end.
-class Fields {
- public:
-  static Result<Fields> of(const element& value, std::string path) {
-    object fields;
-    if (value.get(fields) != simdjson::SUCCESS) return bad(path, "expected an object");
-    std::set<std::string_view> keys;
-    for (const auto& [key, ignored] : fields)
-      if (!keys.insert(key).second) return bad(path, fmt::format("'{}' stands twice", key));
-    return Fields(fields, std::move(path));
-  }
-
-  std::string path_of(std::string_view key) const { return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key); }
-
-  std::optional<element> find(std::string_view key) {
-    read_.insert(key);
-    element value;
-    if (fields_[key].get(value) != simdjson::SUCCESS) return std::nullopt;
-    return value;
-  }
-
-  Result<element> need(std::string_view key) {
-    if (const auto value = find(key)) return *value;
-    return bad(path_of(key), "missing");
-  }
-
-  Result<std::string> text(std::string_view key, std::string_view otherwise) {
-    const auto value = find(key);
-    if (!value) return std::string(otherwise);
-    std::string_view text;
-    if (value->get(text) != simdjson::SUCCESS) return bad(path_of(key), "expected a string");
-    return std::string(text);
-  }
-
-  Result<bool> flag(std::string_view key) {
-    const auto value = find(key);
-    bool flag = false;
-    if (value && value->get(flag) != simdjson::SUCCESS) return bad(path_of(key), "expected true or false");
-    return flag;
-  }
-
-  Result<std::int64_t> whole(std::string_view key, std::int64_t otherwise, std::int64_t least, std::int64_t most) {
-    const auto value = find(key);
-    if (!value) return otherwise;
-    std::int64_t number = 0;
-    if (value->get(number) != simdjson::SUCCESS || number < least || number > most)
-      return bad(path_of(key), fmt::format("expected a whole number from {} to {}", least, most));
-    return number;
-  }
-
-  Result<void> end() const {
-    for (const auto& [key, value] : fields_)
-      if (!read_.contains(key)) return bad(path_of(key), "is not known here");
-    return {};
-  }
-
-  const object& all() const { return fields_; }
-
- private:
-  Fields(object fields, std::string path) : fields_(fields), path_(std::move(path)) {}
-
-  object fields_;
-  std::string path_;
-  std::set<std::string_view> read_;
-};
-
 class Reader {
  public:
   Result<NetworkShape> read(const element& config) {
-    auto fields = Fields::of(config, "");
+    auto fields = ConfigFields::of(config, "");
     if (!fields) return fields.error();
     const auto type = fields->text("model_type", "");
     if (!type) return type.error();
-    if (*type != "braid-net") return bad("model_type", fmt::format("'{}' is no network; expected 'braid-net'", *type));
+    if (*type != "braid-net") return bad_config("model_type", fmt::format("'{}' is no network; expected 'braid-net'", *type));
     if (const auto read = read_inputs(*fields); !read) return read.error();
     if (const auto read = read_layers(*fields); !read) return read.error();
     if (const auto read = read_outputs(*fields); !read) return read.error();
     shape_.values = static_cast<std::int64_t>(next_);
+    if (const auto policy = fields->find("policy")) {
+      auto read = read_policy(*policy, shape_);
+      if (!read) return read.error();
+      shape_.policy = std::move(*read);
+    }
     for (const auto& [key, value] : fields->all()) {
       // Tools write these beside what describes the network.
       if (key.starts_with("_") || key == "architectures" || key == "torch_dtype" || key == "transformers_version") fields->find(key);
@@ -137,34 +73,34 @@ class Reader {
 
  private:
   Result<void> define(const std::string& name, ValueId value, const std::string& path) {
-    if (name.empty()) return bad(path, "the name is empty");
-    if (!names_.emplace(name, value).second) return bad(path, fmt::format("there are two values named '{}'", name));
+    if (name.empty()) return bad_config(path, "the name is empty");
+    if (!names_.emplace(name, value).second) return bad_config(path, fmt::format("there are two values named '{}'", name));
     return {};
   }
 
   Result<ValueId> value_named(const element& named, const std::string& path) const {
     std::string_view name;
-    if (named.get(name) != simdjson::SUCCESS) return bad(path, "expected the name of an input or an earlier layer");
+    if (named.get(name) != simdjson::SUCCESS) return bad_config(path, "expected the name of an input or an earlier layer");
     const auto found = names_.find(name);
-    if (found == names_.end()) return bad(path, fmt::format("'{}' is no input and no earlier layer", name));
+    if (found == names_.end()) return bad_config(path, fmt::format("'{}' is no input and no earlier layer", name));
     return found->second;
   }
 
-  Result<void> read_inputs(Fields& fields) {
+  Result<void> read_inputs(ConfigFields& fields) {
     const auto given = fields.need("inputs");
     if (!given) return given.error();
-    auto inputs = Fields::of(*given, "inputs");
+    auto inputs = ConfigFields::of(*given, "inputs");
     if (!inputs) return inputs.error();
     for (const auto& [key, value] : inputs->all()) {
       const auto read = read_input(std::string(key), value);
       if (!read) return read.error();
     }
-    if (shape_.inputs.empty()) return bad("inputs", "there are none");
+    if (shape_.inputs.empty()) return bad_config("inputs", "there are none");
     return {};
   }
 
   Result<void> read_input(const std::string& name, const element& value) {
-    auto fields = Fields::of(value, "inputs." + name);
+    auto fields = ConfigFields::of(value, "inputs." + name);
     if (!fields) return fields.error();
     TensorSignature input{.name = name, .type = ElementType::kFloat32, .shape = {}, .optional = false};
     const auto type = fields->text("dtype", "float32");
@@ -172,7 +108,7 @@ class Reader {
     if (*type == "int64" || *type == "int32") {
       input.type = ElementType::kInt64;
     } else if (*type != "float32") {
-      return bad(fields->path_of("dtype"), fmt::format("'{}' is not served; expected float32, int64 or int32", *type));
+      return bad_config(fields->path_of("dtype"), fmt::format("'{}' is not served; expected float32, int64 or int32", *type));
     }
     const auto optional = fields->flag("optional");
     if (!optional) return optional.error();
@@ -191,7 +127,7 @@ class Reader {
   static Result<SymbolicShape> read_shape(const element& value, const std::string& path) {
     simdjson::dom::array extents;
     if (value.get(extents) != simdjson::SUCCESS || extents.size() == 0 || extents.size() > 8)
-      return bad(path, "expected a list of 1 to 8 sizes and names of sizes");
+      return bad_config(path, "expected a list of 1 to 8 sizes and names of sizes");
     SymbolicShape shape;
     for (const element& extent : extents) {
       std::int64_t size = 0;
@@ -201,28 +137,28 @@ class Reader {
       } else if (extent.get(name) == simdjson::SUCCESS && !name.empty()) {
         shape.push_back({-1, std::string(name)});
       } else {
-        return bad(fmt::format("{}[{}]", path, shape.size()), "expected a size of at least 1, or a name such as \"batch\"");
+        return bad_config(fmt::format("{}[{}]", path, shape.size()), "expected a size of at least 1, or a name such as \"batch\"");
       }
     }
     return shape;
   }
 
-  Result<void> read_layers(Fields& fields) {
+  Result<void> read_layers(ConfigFields& fields) {
     const auto given = fields.need("layers");
     if (!given) return given.error();
     simdjson::dom::array layers;
-    if (given->get(layers) != simdjson::SUCCESS) return bad("layers", "expected a list");
-    if (layers.size() > kMostLayers) return bad("layers", fmt::format("there are more than {}", kMostLayers));
+    if (given->get(layers) != simdjson::SUCCESS) return bad_config("layers", "expected a list");
+    if (layers.size() > kMostLayers) return bad_config("layers", fmt::format("there are more than {}", kMostLayers));
     for (const element& layer : layers) {
       const auto read = read_layer(layer, fmt::format("layers[{}]", shape_.layers.size()));
       if (!read) return read.error();
     }
-    if (shape_.layers.empty()) return bad("layers", "there are none");
+    if (shape_.layers.empty()) return bad_config("layers", "there are none");
     return {};
   }
 
   Result<void> read_layer(const element& value, const std::string& path) {
-    auto fields = Fields::of(value, path);
+    auto fields = ConfigFields::of(value, path);
     if (!fields) return fields.error();
     const auto type_name = fields->text("type", "");
     if (!type_name) return type_name.error();
@@ -230,7 +166,7 @@ class Reader {
     if (type == kTypes.end()) {
       std::vector<std::string_view> known;
       for (const NamedType& each : kTypes) known.push_back(each.name);
-      return bad(fields->path_of("type"), fmt::format("'{}' is no layer; there are {}", *type_name, fmt::join(known, ", ")));
+      return bad_config(fields->path_of("type"), fmt::format("'{}' is no layer; there are {}", *type_name, fmt::join(known, ", ")));
     }
     NetworkLayer layer;
     layer.type = type->type;
@@ -251,24 +187,26 @@ class Reader {
     return {};
   }
 
-  Result<void> read_sources(Fields& fields, NetworkLayer& layer) {
+  Result<void> read_sources(ConfigFields& fields, NetworkLayer& layer) {
     const bool several = layer.type == LayerType::kAdd || layer.type == LayerType::kConcat;
     const auto given = fields.find("input");
     if (!given) {
-      if (several) return bad(fields.path_of("input"), "expected the names of two values or more");
-      if (shape_.layers.empty() && shape_.inputs.size() > 1) return bad(fields.path_of("input"), "missing: there are several inputs");
+      if (several) return bad_config(fields.path_of("input"), "expected the names of two values or more");
+      if (shape_.layers.empty() && shape_.inputs.size() > 1)
+        return bad_config(fields.path_of("input"), "missing: there are several inputs");
       layer.inputs = {shape_.layers.empty() ? 0 : shape_.layers.back().output};
       return {};
     }
     simdjson::dom::array names;
     if (given->get(names) != simdjson::SUCCESS) {
-      if (several) return bad(fields.path_of("input"), "expected a list of names");
+      if (several) return bad_config(fields.path_of("input"), "expected a list of names");
       const auto value = value_named(*given, fields.path_of("input"));
       if (!value) return value.error();
       layer.inputs = {*value};
       return {};
     }
-    if (!several || names.size() < 2) return bad(fields.path_of("input"), several ? "expected two names or more" : "expected one name");
+    if (!several || names.size() < 2)
+      return bad_config(fields.path_of("input"), several ? "expected two names or more" : "expected one name");
     for (const element& name : names) {
       const auto value = value_named(name, fmt::format("{}[{}]", fields.path_of("input"), layer.inputs.size()));
       if (!value) return value.error();
@@ -277,7 +215,7 @@ class Reader {
     return {};
   }
 
-  Result<void> read_options(Fields& fields, const NamedType& type, NetworkLayer& layer) const {
+  Result<void> read_options(ConfigFields& fields, const NamedType& type, NetworkLayer& layer) const {
     const auto takes = [&](std::string_view option) {
       for (std::size_t at = type.options.find(option); at != std::string_view::npos; at = type.options.find(option, at + 1)) {
         const std::size_t end = at + option.size();
@@ -293,13 +231,13 @@ class Reader {
     if (takes("epsilon")) {
       if (const auto value = fields.find("epsilon")) {
         if (value->get(layer.epsilon) != simdjson::SUCCESS || !(layer.epsilon >= 0.0) || !(layer.epsilon < 1.0))
-          return bad(fields.path_of("epsilon"), "expected a number from 0 to 1");
+          return bad_config(fields.path_of("epsilon"), "expected a number from 0 to 1");
       }
     }
     if (takes("approximate")) {
       const auto how = fields.text("approximate", "none");
       if (!how) return how.error();
-      if (*how != "none" && *how != "tanh") return bad(fields.path_of("approximate"), "expected \"none\" or \"tanh\"");
+      if (*how != "none" && *how != "tanh") return bad_config(fields.path_of("approximate"), "expected \"none\" or \"tanh\"");
       layer.by_tanh = *how == "tanh";
     }
     if (takes("bidirectional")) {
@@ -332,7 +270,7 @@ class Reader {
   }
 
   // kGru: a name. kLstm: {"h": name, "c": name}.
-  Result<void> read_states(Fields& fields, NetworkLayer& layer) const {
+  Result<void> read_states(ConfigFields& fields, NetworkLayer& layer) const {
     const auto given = fields.find("state");
     if (!given) return {};
     const std::string path = fields.path_of("state");
@@ -342,8 +280,8 @@ class Reader {
       layer.states = {*value};
       return {};
     }
-    auto parts = Fields::of(*given, path);
-    if (!parts) return bad(path, "expected {\"h\": NAME, \"c\": NAME}");
+    auto parts = ConfigFields::of(*given, path);
+    if (!parts) return bad_config(path, "expected {\"h\": NAME, \"c\": NAME}");
     for (const char* part : {"h", "c"}) {
       const auto named = parts->need(part);
       if (!named) return named.error();
@@ -354,17 +292,17 @@ class Reader {
     return parts->end();
   }
 
-  Result<void> read_outputs(Fields& fields) {
+  Result<void> read_outputs(ConfigFields& fields) {
     const auto given = fields.need("outputs");
     if (!given) return given.error();
-    auto outputs = Fields::of(*given, "outputs");
+    auto outputs = ConfigFields::of(*given, "outputs");
     if (!outputs) return outputs.error();
     for (const auto& [key, value] : outputs->all()) {
       const auto named = value_named(value, fmt::format("outputs.{}", key));
       if (!named) return named.error();
       shape_.outputs.push_back({std::string(key), *named});
     }
-    if (shape_.outputs.empty()) return bad("outputs", "there are none");
+    if (shape_.outputs.empty()) return bad_config("outputs", "there are none");
     return {};
   }
 

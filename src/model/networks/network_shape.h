@@ -2,10 +2,12 @@
 // Types, their options and their defaults are those of LayerType and NetworkLayer below.
 #pragma once
 
+#include "braid/policy.h"
 #include "braid/result.h"
 #include "braid/tensor.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -65,6 +67,7 @@ struct NetworkShape {
   std::vector<TensorSignature> inputs;
   std::vector<NetworkLayer> layers;
   std::vector<NetworkOutput> outputs;
+  std::optional<PolicyForm> policy;
   std::int64_t values = 0;  // ids
 };
 

@@ -62,7 +62,8 @@ def mlp():
                    {"name": "logits", "type": "linear", "input": "h", "weights": "policy."},
                    {"name": "probabilities", "type": "softmax"}, {"name": "log", "type": "log_softmax", "input": "logits"},
                    {"name": "r", "type": "relu", "input": "h"}, {"name": "value", "type": "linear", "weights": "value."}],
-        "outputs": {"logits": "logits", "probabilities": "probabilities", "log_probabilities": "log", "value": "value"}}, net, cases)
+        "outputs": {"logits": "logits", "probabilities": "probabilities", "log_probabilities": "log", "value": "value"},
+        "policy": {"distribution": "categorical", "logits": "logits", "value": "value"}}, net, cases)
 
 
 class Recurrent(nn.Module):
@@ -84,7 +85,8 @@ def gru():
                    "h0": {"shape": [2, "batch", 12], "dtype": "float32", "optional": True}},
         "layers": [{"name": "gru", "type": "gru", "input": "x", "state": "h0", "weights": "rnn.", "layers": 2},
                    {"name": "policy", "type": "linear", "input": "gru", "weights": "policy."}],
-        "outputs": {"logits": "policy", "hn": "gru.state"}}, net, cases)
+        "outputs": {"logits": "policy", "hn": "gru.state"},
+        "policy": {"distribution": "categorical", "logits": "logits", "states": {"h0": "hn"}}}, net, cases)
 
 
 def lstm():

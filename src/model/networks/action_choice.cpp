@@ -1,0 +1,202 @@
+#include "model/networks/action_choice.h"
+
+#include "model/deterministic_math.h"
+#include "model/sampling/philox.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <iterator>
+#include <limits>
+#include <numbers>
+#include <span>
+#include <utility>
+
+namespace braid::model {
+namespace {
+
+// What is drawn for one row.
+class RowDraw {
+ public:
+  RowDraw(const ActionDraw& draw, std::size_t row)
+      : deterministic(draw.deterministic), seed_(draw.seeds.size() == 1 ? draw.seeds.front() : draw.seeds[row]),
+        choice_(draw.seeds.size() == 1 ? static_cast<std::uint32_t>(row) : 0), step_(draw.step) {}
+
+  double uniform(std::size_t index) const { return uniform_draw(seed_, choice_, step_, static_cast<std::uint32_t>(index)); }  // [0, 1)
+
+  // Box and Muller: two neighbours share two uniform draws.
+  double normal(std::size_t index) const {
+    const std::size_t pair = index / 2 * 2;
+    const double radius = std::sqrt(-2.0 * fixed_log(1.0 - uniform(pair)));
+    const SinCos angle = fixed_sin_cos(2.0 * std::numbers::pi * uniform(pair + 1));
+    return radius * (index == pair ? angle.cos : angle.sin);
+  }
+
+  const bool deterministic;
+
+ private:
+  std::uint64_t seed_;
+  std::uint32_t choice_;
+  std::int64_t step_;
+};
+
+constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();
+
+struct Drawn {
+  std::size_t action = 0;
+  double log_probability = 0.0;  // kNoNumber: what the network gave is none
+};
+
+// In float64, unlike the activation of that name.
+double log_one_plus_exp(double x) { return std::max(x, 0.0) + fixed_log(1.0 + fixed_exp(-std::fabs(x))); }
+
+double fixed_tanh(double x) {
+  if (std::fabs(x) < 0.01) return x * (1.0 - x * x * (1.0 / 3.0 - x * x * 2.0 / 15.0));
+  const double e = fixed_exp(-2.0 * std::fabs(x));
+  return std::copysign((1.0 - e) / (1.0 + e), x);
+}
+
+// Minus infinity is an action that there is not, as long as another one is left.
+Drawn draw_category(std::span<const float> logits, const RowDraw& draw, std::size_t index) {
+  if (std::ranges::any_of(logits, [](float logit) { return std::isnan(logit); })) return {0, kNoNumber};
+  const auto best = static_cast<std::size_t>(std::ranges::max_element(logits) - logits.begin());
+  const auto highest = static_cast<double>(logits[best]);
+  if (std::isinf(highest)) return {best, kNoNumber};
+  const auto weight = [&](std::size_t i) { return fixed_exp(static_cast<double>(logits[i]) - highest); };
+  double total = 0.0;
+  for (std::size_t i = 0; i < logits.size(); ++i) total += weight(i);
+  Drawn drawn{.action = best};
+  if (!draw.deterministic) {
+    const double wanted = draw.uniform(index) * total;
+    double sum = 0.0;
+    for (std::size_t i = 0; i < logits.size(); ++i) {
+      const double own = weight(i);
+      if (own > 0.0) drawn.action = i;  // rounding may leave `wanted` above all sums
+      sum += own;
+      if (sum > wanted) break;
+    }
+  }
+  drawn.log_probability = static_cast<double>(logits[drawn.action]) - highest - fixed_log(total);
+  return drawn;
+}
+
+Drawn draw_bit(double logit, const RowDraw& draw, std::size_t index) {
+  if (std::isnan(logit)) return {0, kNoNumber};
+  const double probability = fixed_exp(-log_one_plus_exp(-logit));
+  const bool is_one = draw.deterministic ? logit > 0.0 : draw.uniform(index) < probability;
+  return {is_one ? std::size_t{1} : std::size_t{0}, -log_one_plus_exp(is_one ? -logit : logit)};
+}
+
+double one_or_own(const std::vector<double>& numbers, std::size_t i) { return numbers.size() == 1 ? numbers.front() : numbers[i]; }
+
+class ActionChooser {
+ public:
+  ActionChooser(const PolicyForm& form, const ActionDraw& draw, const Tensor& parameters, const Tensor* deviations)
+      : form_(form), draw_(draw), parameters_(parameters), deviations_(deviations), width_(static_cast<std::size_t>(parameters.width())),
+        rows_(static_cast<std::size_t>(parameters.rows())) {}
+
+  // Actions and their log-probabilities.
+  Result<std::pair<Tensor, Tensor>> choose() {
+    if (draw_.seeds.size() != 1 && draw_.seeds.size() != rows_)
+      return invalid_argument(fmt::format("there are {} seeds for {} rows of actions", draw_.seeds.size(), rows_), "seed");
+    const TensorShape outer(parameters_.shape.begin(), parameters_.shape.end() - 1);
+    Tensor probabilities = Tensor::zeros(ElementType::kFloat32, outer);
+    TensorShape shape = outer;
+    if (form_.kind != ActionKind::kCategorical) shape.push_back(static_cast<std::int64_t>(actions_of_row()));
+    Tensor actions = Tensor::zeros(is_gaussian() ? ElementType::kFloat32 : ElementType::kInt64, std::move(shape));
+    for (std::size_t row = 0; row < rows_; ++row) {
+      const double log_probability = is_gaussian() ? draw_numbers(row, actions) : draw_choices(row, actions);
+      if (std::isnan(log_probability))
+        return Error{ErrorCode::kInternal, fmt::format("the network's outputs for row {} are no numbers to draw an action from", row), {}};
+      probabilities.floats[row] = static_cast<float>(log_probability);
+    }
+    return std::pair(std::move(actions), std::move(probabilities));
+  }
+
+ private:
+  bool is_gaussian() const { return form_.kind == ActionKind::kGaussian || form_.kind == ActionKind::kSquashedGaussian; }
+  std::size_t actions_of_row() const { return form_.kind == ActionKind::kMultiDiscrete ? form_.sizes.size() : width_; }
+  std::span<const float> parameters(std::size_t row) const { return std::span(parameters_.floats).subspan(row * width_, width_); }
+
+  double draw_choices(std::size_t row, Tensor& actions) const {
+    const RowDraw draw(draw_, row);
+    std::span<const float> logits = parameters(row);
+    double sum = 0.0;
+    const std::size_t count = form_.kind == ActionKind::kCategorical ? 1 : actions_of_row();
+    for (std::size_t i = 0; i < count; ++i) {
+      Drawn drawn;
+      if (form_.kind == ActionKind::kBernoulli) {
+        drawn = draw_bit(static_cast<double>(logits[i]), draw, i);
+      } else {
+        const std::size_t size = form_.kind == ActionKind::kCategorical ? width_ : static_cast<std::size_t>(form_.sizes[i]);
+        drawn = draw_category(logits.first(size), draw, i);
+        logits = logits.subspan(size);
+      }
+      actions.integers[row * count + i] = static_cast<std::int64_t>(drawn.action);
+      sum += drawn.log_probability;
+    }
+    return sum;
+  }
+
+  double deviation(std::size_t row, std::size_t i) const {
+    const double value =
+        deviations_ != nullptr ? static_cast<double>(deviations_->floats[row * width_ + i]) : one_or_own(form_.fixed_deviations, i);
+    return form_.least_deviation ? std::max(*form_.least_deviation, std::min(value, *form_.most_deviation)) : value;
+  }
+
+  double draw_numbers(std::size_t row, Tensor& actions) const {
+    const RowDraw draw(draw_, row);
+    const double log_root = 0.5 * fixed_log(2.0 * std::numbers::pi);
+    double sum = 0.0;
+    for (std::size_t i = 0; i < width_; ++i) {
+      const double log_deviation = deviation(row, i);
+      const auto mean = static_cast<double>(parameters(row)[i]);
+      if (!std::isfinite(mean) || !std::isfinite(log_deviation)) return kNoNumber;
+      const double normal = draw.deterministic ? 0.0 : draw.normal(i);
+      double action = mean + fixed_exp(log_deviation) * normal;
+      sum += -0.5 * normal * normal - log_deviation - log_root;
+      if (form_.kind == ActionKind::kSquashedGaussian) {
+        const double low = one_or_own(form_.low, i);
+        const double half = 0.5 * (one_or_own(form_.high, i) - low);
+        // The derivative of the stretched tangent: half * (1 - tanh(x)^2), whose logarithm loses no digits so.
+        sum -= fixed_log(half) + 2.0 * (std::numbers::ln2 - action - log_one_plus_exp(-2.0 * action));
+        action = low + half * (1.0 + fixed_tanh(action));
+      }
+      actions.floats[row * width_ + i] = static_cast<float>(action);
+    }
+    return sum;
+  }
+
+  const PolicyForm& form_;
+  const ActionDraw& draw_;
+  const Tensor& parameters_;
+  const Tensor* deviations_;
+  std::size_t width_;
+  std::size_t rows_;
+};
+
+}  // namespace
+
+std::vector<std::size_t> outputs_of_policy(const PolicyForm& form) {
+  std::vector<std::size_t> outputs{form.parameters};
+  if (form.deviations) outputs.push_back(*form.deviations);
+  if (form.value) outputs.push_back(*form.value);
+  for (const PolicyState& state : form.states) outputs.push_back(state.output);
+  return outputs;
+}
+
+Result<std::vector<Tensor>> choose_actions(const PolicyForm& form, const ActionDraw& draw, std::vector<Tensor> outputs) {
+  const Tensor* const deviations = form.deviations ? &outputs[1] : nullptr;
+  auto chosen = ActionChooser(form, draw, outputs.front(), deviations).choose();
+  if (!chosen) return chosen.error();
+  const TensorShape rows = chosen->second.shape;
+  std::vector<Tensor> answer;
+  answer.push_back(std::move(chosen->first));
+  answer.push_back(std::move(chosen->second));
+  auto rest = outputs.begin() + (form.deviations ? 2 : 1);
+  if (form.value) rest->shape = rows;  // without a last dimension of 1
+  std::move(rest, outputs.end(), std::back_inserter(answer));
+  return answer;
+}
+
+}  // namespace braid::model
