@@ -4,9 +4,10 @@
 #include "net/json/fields.h"
 #include "net/json/parse.h"
 #include "net/json/write.h"
+#include "net/predict/asked_network.h"
 #include "net/predict/tensor_file.h"
 #include "net/predict/tensor_json.h"
-#include "net/service/codec_jobs.h"
+#include "net/predict/waiting.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -30,38 +31,12 @@ namespace asio = boost::asio;
 
 struct Wanted {
   const ServedNetwork* network = nullptr;
+  std::string revision = {};  // of the network, when it was asked
   std::vector<std::optional<Tensor>> inputs;
   std::vector<std::size_t> outputs;
   bool packed = false;
   bool as_file = false;  // the answer is a safetensors file, as the request was
 };
-
-std::string names_of(std::span<const TensorSignature> signatures) {
-  std::string names;
-  for (const TensorSignature& signature : signatures) names += fmt::format("{}'{}'", names.empty() ? "" : ", ", signature.name);
-  return names;
-}
-
-// By its id; without one the only network there is. `field` is where that stood.
-Result<const ServedNetwork*> find_network(const ModelDirectory& models, const Value* name, const std::string& field) {
-  const std::span<const ServedNetwork* const> networks = models.networks();
-  std::string ids;
-  for (const ServedNetwork* network : networks) ids += fmt::format("{}'{}'", ids.empty() ? "" : ", ", network->id);
-  if (name == nullptr || name->is_null()) {
-    if (networks.size() == 1) return networks.front();
-    if (networks.empty()) return Error{ErrorCode::kNotFound, "this server serves no network; start it with the folder of one", "model"};
-    return invalid_argument(fmt::format("'model' is missing; this server has the networks {}", ids), "model");
-  }
-  const auto text = json::read_string(*name, field);
-  if (!text) return text.error();
-  if (const ServedNetwork* network = models.find_network(*text)) return network;
-  if (const ServedModel* model = models.find(*text); model != nullptr && may_name(*text, model->id))
-    return invalid_argument(fmt::format("the model '{}' generates text; /v1/predict is for networks", *text), field);
-  return Error{ErrorCode::kNotFound,
-               networks.empty() ? fmt::format("the network '{}' does not exist; this server has none", *text)
-                                : fmt::format("the network '{}' does not exist; this server has {}", *text, ids),
-               field};
-}
 
 Result<std::vector<std::optional<Tensor>>> read_inputs(const Value& value, std::span<const TensorSignature> signatures) {
   const auto* dict = value.get_if<ValueDict>();
@@ -100,12 +75,6 @@ Result<std::vector<std::size_t>> read_outputs(const Value* value, std::span<cons
   return outputs;
 }
 
-Result<bool> wants_packed(const Value* format) {
-  if (format == nullptr || format->is_null() || *format == Value("float")) return false;
-  if (*format == Value("base64")) return true;
-  return invalid_argument("'encoding_format' must be 'float' or 'base64'", "encoding_format");
-}
-
 // A body of tensors: what it wants of which network stands in its metadata, the outputs' names parted by commas.
 Result<Wanted> read_file(const ModelDirectory& models, std::string_view body) {
   Result<TensorFile> file = read_tensor_file(body);
@@ -135,7 +104,7 @@ Result<Wanted> read_file(const ModelDirectory& models, std::string_view body) {
   const Value list = wanted.empty() ? Value() : Value(std::move(wanted));
   auto outputs = read_outputs(&list, predictor.outputs());
   if (!outputs) return outputs.error();
-  return Wanted{*network, std::move(inputs), std::move(*outputs), false, true};
+  return Wanted{.network = *network, .inputs = std::move(inputs), .outputs = std::move(*outputs), .packed = false, .as_file = true};
 }
 
 // What is immutable of the networks: any thread.
@@ -161,68 +130,30 @@ Result<Wanted> read_request(const ModelDirectory& models, std::string& body) {
   if (!outputs) return outputs.error();
   const auto packed = wants_packed(document->find("encoding_format"));
   if (!packed) return packed.error();
-  return Wanted{*network, std::move(*inputs), std::move(*outputs), *packed};
+  return Wanted{.network = *network, .inputs = std::move(*inputs), .outputs = std::move(*outputs), .packed = *packed};
 }
 
-// While it lives, a client that goes calls `on_gone`.
-class Watch {
- public:
-  Watch(http::Connection& connection, const ServerOptions& options, std::function<void()> on_gone) : connection_(connection) {
-    connection.begin_watch(options.max_header_bytes + options.max_body_bytes, [&connection, on_gone = std::move(on_gone)] {
-      if (connection.gone()) on_gone();
-    });
-  }
-  ~Watch() { connection_.end_watch(); }
-  Watch(const Watch&) = delete;
-  Watch& operator=(const Watch&) = delete;
-
- private:
-  http::Connection& connection_;
-};
-
-// Here when it is about few bytes, else on the codec worker.
-asio::awaitable<Result<void>> run_text(Service& service, http::Connection& connection, std::size_t bytes, std::function<void()> work) {
-  if (bytes <= service.options.max_inline_body_bytes) {
-    work();
-    co_return Result<void>();
-  }
-  Abandonment abandonment;
-  const Watch watch(connection, service.options, [&abandonment] { abandonment.abandon(); });
-  const Result<void> ran = co_await run_codec_job(service, abandonment, std::move(work));
-  co_return ran;
-}
-
-asio::awaitable<Result<std::vector<Tensor>>> outputs_of(Service& service, http::Connection& connection, PendingPrediction& pending) {
-  const Watch watch(connection, service.options, [&pending] { pending.arrived().notify(); });
-  std::optional<Result<std::vector<Tensor>>> outputs = pending.try_take();
-  while (!outputs && !connection.gone()) {
-    co_await pending.arrived().wait();
-    outputs = pending.try_take();
-  }
-  if (!outputs) co_return Error{ErrorCode::kCancelled, "the client went away", ""};
-  co_return std::move(*outputs);
-}
-
-std::string document_of(const ServedNetwork& network, std::span<const std::size_t> wanted, std::span<const Tensor> outputs, bool packed) {
+std::string document_of(const Wanted& wanted, std::span<const Tensor> outputs) {
   std::string out = R"({"model":)";
-  json::append_lossy_string(out, network.id);
+  json::append_lossy_string(out, wanted.network->id);
   out += R"(,"revision":)";
-  json::append_lossy_string(out, network.revision);
+  json::append_lossy_string(out, wanted.revision);
   out += R"(,"outputs":{)";
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (i > 0) out += ',';
-    json::append_lossy_string(out, network.predictor->outputs()[wanted[i]].name);
+    json::append_lossy_string(out, wanted.network->predictor->outputs()[wanted.outputs[i]].name);
     out += ':';
-    packed ? append_packed(out, outputs[i]) : append_lists(out, outputs[i]);
+    wanted.packed ? append_packed(out, outputs[i]) : append_lists(out, outputs[i]);
   }
   out += "}}";
   return out;
 }
 
-std::string file_of(const ServedNetwork& network, std::span<const std::size_t> wanted, std::span<const Tensor> outputs) {
-  const std::vector<std::pair<std::string, std::string>> metadata = {{"model", network.id}, {"revision", network.revision}};
+std::string file_of(const Wanted& wanted, std::span<const Tensor> outputs) {
+  const std::vector<std::pair<std::string, std::string>> metadata = {{"model", wanted.network->id}, {"revision", wanted.revision}};
   std::vector<NamedTensor> tensors;
-  for (std::size_t i = 0; i < outputs.size(); ++i) tensors.push_back({network.predictor->outputs()[wanted[i]].name, &outputs[i]});
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    tensors.push_back({wanted.network->predictor->outputs()[wanted.outputs[i]].name, &outputs[i]});
   return write_tensor_file(metadata, tensors);
 }
 
@@ -240,6 +171,7 @@ asio::awaitable<Result<Document>> predict(Service& service, http::Connection& co
   const Result<void> read = co_await run_text(service, connection, body.size(), std::move(reading));
   if (!read) co_return read.error();
   if (!wanted) co_return wanted.error();
+  wanted->revision = wanted->network->revision;
   auto pending = wanted->network->predictor->submit(std::move(wanted->inputs), wanted->outputs);
   if (!pending) co_return pending.error();
   const Result<std::vector<Tensor>> outputs = co_await outputs_of(service, connection, **pending);
@@ -247,10 +179,7 @@ asio::awaitable<Result<Document>> predict(Service& service, http::Connection& co
   std::size_t values = 0;
   for (const Tensor& tensor : *outputs) values += static_cast<std::size_t>(value_count(tensor.shape));
   Document document{{}, wanted->as_file};
-  std::function<void()> writing = [&] {
-    document.text = wanted->as_file ? file_of(*wanted->network, wanted->outputs, *outputs)
-                                    : document_of(*wanted->network, wanted->outputs, *outputs, wanted->packed);
-  };
+  std::function<void()> writing = [&] { document.text = wanted->as_file ? file_of(*wanted, *outputs) : document_of(*wanted, *outputs); };
   constexpr std::size_t kBytesOfValue = 12;
   const Result<void> written = co_await run_text(service, connection, values * kBytesOfValue, std::move(writing));
   if (!written) co_return written.error();

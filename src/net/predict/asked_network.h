@@ -1,0 +1,22 @@
+// The network that a body is about, and what such bodies have in common.
+#pragma once
+
+#include "braid/result.h"
+#include "braid/served_model.h"
+#include "braid/tensor.h"
+#include "braid/value.h"
+
+#include <span>
+#include <string>
+
+namespace braid::net::predict {
+
+std::string names_of(std::span<const TensorSignature> signatures);
+
+// By its id; without one the only network there is. `field` is where that stood. What is immutable of the networks: any thread.
+Result<const ServedNetwork*> find_network(const ModelDirectory& models, const Value* name, const std::string& field);
+
+// "encoding_format": whether tensors are answered in base64.
+Result<bool> wants_packed(const Value* format);
+
+}  // namespace braid::net::predict

@@ -1,0 +1,53 @@
+#include "net/predict/waiting.h"
+
+#include "net/service/codec_jobs.h"
+
+#include <optional>
+#include <utility>
+
+namespace braid::net::predict {
+namespace {
+
+namespace asio = boost::asio;
+
+// While it lives, a client that goes calls `on_gone`.
+class Watch {
+ public:
+  Watch(http::Connection& connection, const ServerOptions& options, std::function<void()> on_gone) : connection_(connection) {
+    connection.begin_watch(options.max_header_bytes + options.max_body_bytes, [&connection, on_gone = std::move(on_gone)] {
+      if (connection.gone()) on_gone();
+    });
+  }
+  ~Watch() { connection_.end_watch(); }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+ private:
+  http::Connection& connection_;
+};
+
+}  // namespace
+
+asio::awaitable<Result<void>> run_text(Service& service, http::Connection& connection, std::size_t bytes, std::function<void()> work) {
+  if (bytes <= service.options.max_inline_body_bytes) {
+    work();
+    co_return Result<void>();
+  }
+  Abandonment abandonment;
+  const Watch watch(connection, service.options, [&abandonment] { abandonment.abandon(); });
+  const Result<void> ran = co_await run_codec_job(service, abandonment, std::move(work));
+  co_return ran;
+}
+
+asio::awaitable<Result<std::vector<Tensor>>> outputs_of(Service& service, http::Connection& connection, PendingPrediction& pending) {
+  const Watch watch(connection, service.options, [&pending] { pending.arrived().notify(); });
+  std::optional<Result<std::vector<Tensor>>> outputs = pending.try_take();
+  while (!outputs && !connection.gone()) {
+    co_await pending.arrived().wait();
+    outputs = pending.try_take();
+  }
+  if (!outputs) co_return Error{ErrorCode::kCancelled, "the client went away", ""};
+  co_return std::move(*outputs);
+}
+
+}  // namespace braid::net::predict
