@@ -1,6 +1,7 @@
 // The one way into the small networks that are served. Everything here belongs to the loop's thread.
 #pragma once
 
+#include "braid/policy.h"
 #include "braid/result.h"
 #include "braid/signal.h"
 #include "braid/tensor.h"
@@ -37,6 +38,18 @@ class Predictor {
   // `given` in the order of inputs(); `wanted` are places in outputs(). kInvalidArgument: an input is missing, or its type or shape is not
   // the declared one (the path is "inputs.NAME"); kOverloaded: too many wait; kDraining: the server is shutting down.
   virtual Result<std::unique_ptr<PendingPrediction>> submit(std::vector<std::optional<Tensor>> given, std::vector<std::size_t> wanted) = 0;
+
+  // Null: its outputs are no policy's.
+  virtual const PolicyForm* policy() const { return nullptr; }
+
+  // Only of a policy; as submit(), and before what waits there. The outputs are the actions, int64 or, of Gaussians, float32, shaped as the
+  // policy's logits or means without their last dimension where a row has one action; their log-probabilities, one for a row; the values, if
+  // the policy has them; and its states in their order. kInvalidArgument also: there are as many seeds as rows, or one ("seed").
+  virtual Result<std::unique_ptr<PendingPrediction>> act(std::vector<std::optional<Tensor>> given, ActionDraw draw) {
+    (void)given;
+    (void)draw;
+    return invalid_argument("the network is no policy", "model");
+  }
 };
 
 struct ServedNetwork {

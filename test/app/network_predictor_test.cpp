@@ -3,6 +3,7 @@
 
 #include "files/safetensors.h"
 #include "kernels/select.h"
+#include "model/networks/action_choice.h"
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -88,6 +89,37 @@ TEST_F(Predictors, RefuseWhatDoesNotFitAndWhatIsTooMuch) {
   tickets.clear();
   EXPECT_TRUE(predictor.submit({Tensor::zeros(ElementType::kFloat32, {2, 7})}, {0}));  // who left waits no more
   loop.run();
+}
+
+TEST_F(Predictors, ActWithTheDrawsOfTheirOutputs) {
+  std::mt19937 random(9);
+  const Tensor x = observation(random);
+  auto acting = predictor.act({x}, {.seeds = {4}, .step = 2}).value();
+  const auto expected = model::choose_actions(*predictor.policy(), {.seeds = {4}, .step = 2}, solo(x)).value();  // of logits and values
+  loop.run();
+  const auto acted = acting->try_take();
+  ASSERT_TRUE(acted && acted->has_value());
+  ASSERT_EQ((*acted)->size(), 3U);
+  EXPECT_EQ((*acted)->at(0).integers, expected[0].integers);
+  EXPECT_EQ((*acted)->at(1).floats, expected[1].floats);
+  EXPECT_EQ((*acted)->at(2).floats, expected[2].floats);
+  NetworkPredictor plain(loop, strand, load("lstm"), team, 100);
+  EXPECT_EQ(plain.act({Tensor::zeros(ElementType::kFloat32, {1, 1, 5}), std::nullopt, std::nullopt}, {}).error().param, "model");
+}
+
+TEST_F(Predictors, ActBeforeWhatElseWaits) {
+  std::mt19937 random(9);
+  const Tensor x = observation(random);
+  std::vector<int> order;
+  const auto note = [&](int number, std::unique_ptr<PendingPrediction> pending) -> asio::awaitable<void> {
+    co_await pending->arrived().wait();
+    order.push_back(number);
+  };
+  asio::co_spawn(loop, note(0, predictor.submit({x}, {0}).value()), asio::detached);  // its step is out
+  asio::co_spawn(loop, note(1, predictor.submit({x}, {0}).value()), asio::detached);
+  asio::co_spawn(loop, note(2, predictor.act({x}, {}).value()), asio::detached);
+  loop.run();
+  EXPECT_EQ(order, (std::vector<int>{0, 2, 1}));
 }
 
 TEST_F(Predictors, EndWhatWasAcceptedBeforeTheyAreDrained) {

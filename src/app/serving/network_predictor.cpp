@@ -1,5 +1,7 @@
 #include "app/serving/network_predictor.h"
 
+#include "model/networks/action_choice.h"
+
 #include <algorithm>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -24,17 +26,21 @@ constexpr std::chrono::milliseconds kMostOfStep{5};
 // A prediction: the ticket's on the loop, the executor's while a step is out.
 class NetworkPredictor::Job {
  public:
-  Job(const model::Network& network, std::vector<Tensor> inputs, std::vector<std::size_t> wanted, kernels::ThreadTeam& team)
-      : run_(network, std::move(inputs), std::move(wanted), team) {}
+  Job(const model::Network& network, std::vector<Tensor> inputs, std::vector<std::size_t> wanted, std::optional<ActionDraw> draw,
+      kernels::ThreadTeam& team)
+      : policy_(network.shape().policy ? &*network.shape().policy : nullptr), draw_(std::move(draw)),
+        run_(network, std::move(inputs), std::move(wanted), team) {}
+
+  bool acts() const { return draw_.has_value(); }
 
   // Strand. False: it has ended.
   bool advance() {
     try {
       if (const Result<void> advanced = run_.advance(); !advanced) outcome_ = advanced.error();
+      if (!outcome_ && run_.done()) outcome_ = draw_ ? model::choose_actions(*policy_, *draw_, run_.take_outputs()) : run_.take_outputs();
     } catch (const std::exception& bug) {
       outcome_ = Error{ErrorCode::kInternal, fmt::format("the prediction failed inside the server: {}", bug.what()), {}};
     }
-    if (!outcome_ && run_.done()) outcome_ = run_.take_outputs();
     return !outcome_;
   }
 
@@ -50,6 +56,8 @@ class NetworkPredictor::Job {
  private:
   friend Ticket;
 
+  const PolicyForm* policy_;  // the network's; null: it has none
+  const std::optional<ActionDraw> draw_;
   model::NetworkRun run_;
   std::optional<Result<std::vector<Tensor>>> outcome_;
   Ticket* ticket_ = nullptr;  // loop only; null: its client has gone
@@ -110,6 +118,16 @@ NetworkPredictor::~NetworkPredictor() { abort_remaining({ErrorCode::kDraining, "
 
 Result<std::unique_ptr<PendingPrediction>> NetworkPredictor::submit(std::vector<std::optional<Tensor>> given,
                                                                     std::vector<std::size_t> wanted) {
+  return enqueue(std::move(given), std::move(wanted), std::nullopt);
+}
+
+Result<std::unique_ptr<PendingPrediction>> NetworkPredictor::act(std::vector<std::optional<Tensor>> given, ActionDraw draw) {
+  if (policy() == nullptr) return Predictor::act(std::move(given), std::move(draw));
+  return enqueue(std::move(given), model::outputs_of_policy(*policy()), std::move(draw));
+}
+
+Result<std::unique_ptr<PendingPrediction>> NetworkPredictor::enqueue(std::vector<std::optional<Tensor>> given,
+                                                                     std::vector<std::size_t> wanted, std::optional<ActionDraw> draw) {
   if (refusal_) return *refusal_;
   std::erase_if(waiting_, [](const auto& job) { return job->is_abandoned(); });
   if (waiting_.size() >= most_waiting_)
@@ -119,7 +137,7 @@ Result<std::unique_ptr<PendingPrediction>> NetworkPredictor::submit(std::vector<
                  .retry_after = std::chrono::seconds(1)};
   auto inputs = network_.complete(std::move(given));
   if (!inputs) return inputs.error();
-  auto job = std::make_shared<Job>(network_, std::move(*inputs), std::move(wanted), team_);
+  auto job = std::make_shared<Job>(network_, std::move(*inputs), std::move(wanted), std::move(draw), team_);
   auto ticket = std::make_unique<Ticket>(job);
   waiting_.push_back(std::move(job));
   pump();
@@ -137,6 +155,8 @@ void NetworkPredictor::pump() {
   if (!lane_.take_turn()) return;
   std::ranges::move(waiting_, std::back_inserter(executor_.jobs));
   waiting_.clear();
+  // Who acts waits for an answer to go on, and comes before all others.
+  std::ranges::stable_partition(executor_.jobs, [](const auto& job) { return job->acts(); });
   lane_.next_plan();
   lane_.post();
 }

@@ -30,6 +30,8 @@ class NetworkPredictor final : public Predictor {
   std::span<const TensorSignature> inputs() const override { return network_.shape().inputs; }
   std::span<const TensorSignature> outputs() const override { return outputs_; }
   Result<std::unique_ptr<PendingPrediction>> submit(std::vector<std::optional<Tensor>> given, std::vector<std::size_t> wanted) override;
+  const PolicyForm* policy() const override { return network_.shape().policy ? &*network_.shape().policy : nullptr; }
+  Result<std::unique_ptr<PendingPrediction>> act(std::vector<std::optional<Tensor>> given, ActionDraw draw) override;
 
   // Predictions that wait or run.
   std::size_t count() const { return waiting_.size() + executor_.jobs.size(); }
@@ -55,6 +57,8 @@ class NetworkPredictor final : public Predictor {
     kernels::ThreadTeam& team_;
   };
 
+  Result<std::unique_ptr<PendingPrediction>> enqueue(std::vector<std::optional<Tensor>> given, std::vector<std::size_t> wanted,
+                                                     std::optional<ActionDraw> draw);
   void pump();
   void on_returned();
   bool idle() const { return waiting_.empty() && executor_.jobs.empty() && lane_.idle(); }
