@@ -4,6 +4,7 @@
 #include "net/generation/dialect.h"
 #include "net/responses/running.h"
 #include "net/responses/store.h"
+#include "net/rl/sessions.h"
 
 #include <memory>
 
@@ -14,6 +15,7 @@ struct Dialects {
 
   responses::ResponseStore stored_responses;
   responses::RunningResponses running_responses;
+  rl::Sessions policy_sessions;
   std::unique_ptr<const Dialect> completions;
   std::unique_ptr<const Dialect> chat_completions;
   std::unique_ptr<const Dialect> embeddings;
@@ -33,6 +35,8 @@ struct Dialects {
   std::unique_ptr<const Dialect> classify;
   std::unique_ptr<const Dialect> reward;
   std::unique_ptr<const Dialect> pooling;
+  std::unique_ptr<const Dialect> rollout;
+  std::unique_ptr<const Dialect> text_policy;
 };
 
 }  // namespace braid::net

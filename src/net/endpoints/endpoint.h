@@ -11,6 +11,7 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -58,18 +59,27 @@ struct RecalledJob {
   Result<TextAnswer> (*run)(Value& body, const ServedModel& model, Dialects& dialects, std::string_view client);
 };
 
+// What a policy does: of a network by `act`; nullopt: the body names a language model, whose dialect answers. All outlives it.
+struct PolicyWork {
+  boost::asio::awaitable<std::optional<http::Response>> (*act)(std::shared_ptr<Service>, std::shared_ptr<http::Connection>,
+                                                               rl::Sessions& sessions, std::string client, std::string& body);
+  DialectOf dialect;
+};
+
 struct Endpoint {
   http::Method method;    // GET implies HEAD
   std::string_view path;  // without /v1, unless only the path with it means this
   bool argument;          // one more path segment (or several: model ids may hold slashes) follows
   Caller caller;
-  std::variant<DialectOf, TextJob, RecalledJob, Work, Errand, Upload, Answer> handler;
+  std::variant<DialectOf, TextJob, RecalledJob, PolicyWork, Work, Errand, Upload, Answer> handler;
 };
 
 // Every endpoint of the server.
 std::span<const Endpoint> endpoints();
 
-inline bool generates(const Endpoint& endpoint) { return std::holds_alternative<DialectOf>(endpoint.handler); }
+inline bool generates(const Endpoint& endpoint) {
+  return std::holds_alternative<DialectOf>(endpoint.handler) || std::holds_alternative<PolicyWork>(endpoint.handler);
+}
 
 // Whether it takes work, and so counts among what its client may do.
 inline bool takes_work(const Endpoint& endpoint) { return !std::holds_alternative<Answer>(endpoint.handler); }

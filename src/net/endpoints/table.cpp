@@ -25,6 +25,7 @@
 #include "net/responses/cancel.h"
 #include "net/responses/input_tokens.h"
 #include "net/responses/kept.h"
+#include "net/rl/act.h"
 #include "net/text/tokenizer_info.h"
 #include "net/text/tokens.h"
 
@@ -103,6 +104,8 @@ constexpr auto kTable = std::to_array<Endpoint>({
     {Method::kPost, "/rewards/score", false, Caller::kKey, &Dialects::reward},
     {Method::kPost, "/pooling", false, Caller::kKey, &Dialects::pooling},
     {Method::kPost, "/predict", false, Caller::kKey, predict::answer},
+    {Method::kPost, "/rl/act", false, Caller::kKey, PolicyWork{rl::act, &Dialects::text_policy}},
+    {Method::kPost, "/rl/rollout", false, Caller::kKey, &Dialects::rollout},
     {Method::kPost, "/perplexity", false, Caller::kKey, &Dialects::perplexity},
     {Method::kPost, "/tokenize", false, Caller::kKey, TextJob{text::tokenize}},
     {Method::kPost, "/detokenize", false, Caller::kKey, TextJob{text::detokenize}},

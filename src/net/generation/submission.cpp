@@ -1,5 +1,6 @@
 #include "net/generation/submission.h"
 
+#include <algorithm>
 #include <chrono>
 #include <fmt/format.h>
 #include <utility>
@@ -7,12 +8,13 @@
 namespace braid::net {
 namespace {
 
+constexpr std::int32_t kUrgency = 10;  // ranks of priority
 constexpr char kAccountSalt = '\x01';  // begins the salt of a request whose account has one
 
 }  // namespace
 
 Result<void> apply_rules(const access::Rules& rules, GenerationCall& call) {
-  if (!call.priority) call.priority = rules.priority;
+  if (!call.priority) call.priority = call.is_urgent ? std::max(rules.priority - kUrgency, rules.best_priority) : rules.priority;
   if (*call.priority < rules.best_priority)
     return invalid_argument(fmt::format("your requests may have a priority of {} at best, not {}", rules.best_priority, *call.priority),
                             "priority");

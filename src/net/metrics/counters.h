@@ -116,6 +116,7 @@ struct Counters {
   Histogram inference_ms{kRequestBounds};
   Histogram answer_ms{kRequestBounds};  // from the request's arrival to the end
   Histogram mean_token_ms{kTokenBounds};
+  std::uint64_t policy_steps = 0;   // actions of networks, one for each row of observations
   std::uint64_t ended_whole = 0;    // choices: by the model, a stop rule or a call
   std::uint64_t ended_cut = 0;      // by max_tokens
   std::uint64_t ended_early = 0;    // generations that were aborted or failed

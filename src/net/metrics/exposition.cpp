@@ -57,6 +57,8 @@ void add_http(FamilyList& families, const Counters& counters, const http::Connec
   families.gauge("client_backlog_bytes", "Bytes of answers that wait here for clients who do not read.", connections.backlog_bytes());
   families.counter("connections_total", "Connections accepted.", counters.connections);
   families.counter("client_disconnects_total", "Clients gone while their request ran.", counters.disconnects);
+  families.counter("policy_steps_total", "Rows of observations that policies of networks have answered with actions.",
+                   counters.policy_steps);
 }
 
 void add_system(FamilyList& families, const SystemFigures& figures) {

@@ -188,7 +188,17 @@ asio::awaitable<bool> work(std::shared_ptr<Service> service, Dialects& dialects,
     const Response response = refusal(voice_of(endpoint, dialects, request.speaks_anthropic), visit.error(), request);
     co_return co_await conclude(*service, *connection, request, response, keep_alive(), record);
   }
-  if (const auto* dialect = std::get_if<DialectOf>(&endpoint.handler)) {
+  const auto* dialect = std::get_if<DialectOf>(&endpoint.handler);
+  if (const auto* policy = std::get_if<PolicyWork>(&endpoint.handler)) {
+    auto acting = policy->act(service, connection, dialects.policy_sessions, account->name(), request.body);
+    const std::optional<Response> acted = co_await std::move(acting);
+    if (acted) {
+      account->append_headers(request.answer_headers, Clock::now());
+      co_return co_await conclude(*service, *connection, request, *acted, keep_alive(), record);
+    }
+    dialect = &policy->dialect;
+  }
+  if (dialect != nullptr) {
     auto generation = generate(service, connection, std::move(request), *(dialects.**dialect), *visit, record);
     co_return co_await std::move(generation);
   }

@@ -67,8 +67,10 @@ Result<ModelHold> with_adapters(ModelHold base, std::span<const AdapterChoice> c
 
 Result<AskedModel> asked_model(Value& body) {
   AskedModel asked;
-  if (const Value* name = body.find("model"); name != nullptr && !name->is_null()) {
-    Result<std::string> text = json::read_string(*name, "model");
+  for (const char* member : {"model_id", "model"}) {
+    const Value* name = body.find(member);
+    if (name == nullptr || name->is_null()) continue;
+    Result<std::string> text = json::read_string(*name, member);
     if (!text) return text.error();
     asked.name = std::move(*text);
   }

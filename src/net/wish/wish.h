@@ -56,6 +56,7 @@ struct Wish {
   std::int32_t thinking_budget = -1;        // tokens of reasoning until it is closed; -1: no limit
   std::int32_t prompt_logprobs = -1;        // as in Request, for an own member of the answer
   std::optional<std::int32_t> priority;     // as in Request; nullopt: what the client's requests have
+  bool is_urgent = false;                   // without a priority: some ranks before them, because somebody waits to act on the answer
   Pooling pooling = Pooling::kNone;         // as in GenerationRequest: vectors instead of answers
   PooledOutput pooled_output = PooledOutput::kVector;
   std::vector<std::int32_t> marked_turns;  // chats: as in GenerationRequest

@@ -1,0 +1,32 @@
+#include "net/rl/token_lists.h"
+
+#include "net/json/write.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <iterator>
+
+namespace braid::net::rl {
+
+void want_tokens(Wish& wish) {
+  wish.return_token_ids = true;
+  wish.sampling.top_logprobs = std::max(wish.sampling.top_logprobs, 0);
+  wish.scores_text_only = false;
+}
+
+const std::string& revision_of(const ServedModel& model) { return model.adapter.index != 0 ? model.adapter.revision : model.fingerprint; }
+
+void append_ids(std::string& out, std::span<const TokenId> ids) { fmt::format_to(std::back_inserter(out), "[{}]", fmt::join(ids, ",")); }
+
+void append_logprobs(std::string& out, std::span<const Token> tokens) {
+  out += '[';
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (i > 0) out += ',';
+    json::append_float(out, tokens[i].logprob);
+  }
+  out += ']';
+}
+
+}  // namespace braid::net::rl

@@ -1,0 +1,24 @@
+// Tokens and their numbers as lists of JSON.
+#pragma once
+
+#include "braid/served_model.h"
+#include "braid/token_event.h"
+#include "net/wish/wish.h"
+
+#include <span>
+#include <string>
+
+namespace braid::net::rl {
+
+// What a learner needs of every answer: its tokens and their log-probabilities.
+void want_tokens(Wish& wish);
+
+// The revision of all that the answers of this model depend on.
+const std::string& revision_of(const ServedModel& model);
+
+void append_ids(std::string& out, std::span<const TokenId> ids);
+
+// [of each token the log-probability]
+void append_logprobs(std::string& out, std::span<const Token> tokens);
+
+}  // namespace braid::net::rl

@@ -1,0 +1,119 @@
+// Policies and rollouts: episodes that repeat to the bit, states that go on, log-probabilities that scoring gives again.
+import assert from "node:assert/strict";
+import path from "node:path";
+import { test } from "node:test";
+import { serve, sourceFolder } from "./support/processes.mjs";
+import { collect, post, story } from "./support/client.mjs";
+
+const demo = path.join(sourceFolder, "models/demo-q8_0.gguf");
+const folder = (name) => path.join(sourceFolder, "test/model/reference/networks", name);
+
+async function ask(server, route, body) {
+  const response = await post(server.url + route, body);
+  const answer = await response.json();
+  assert.equal(response.status, 200, JSON.stringify(answer));
+  return answer;
+}
+const act = (server, body) => ask(server, "/v1/rl/act", body);
+const rollout = (server, body) => ask(server, "/v1/rl/rollout", body);
+
+// An environment: the observation turns with the action and the step.
+const observe = (action, step) => Array.from({ length: 5 }, (_, i) => Math.sin(1.3 * i + 0.7 * step + action));
+
+// The states travel with the requests, or stay in a session.
+async function episode(server, seed, session) {
+  const steps = [];
+  let action = 0;
+  let hidden_states = null;
+  for (let step = 0; step < 12; ++step) {
+    const own = session ? { session, ...(step === 0 ? { seed } : {}) } : { hidden_states, seed, step };
+    const answer = await act(server, { model_id: "gru", observations: [[observe(action, step)]], ...own });
+    assert.equal(answer.step, step);
+    hidden_states = answer.new_hidden_states;
+    action = answer.actions[0][0];
+    steps.push([action, answer.action_log_probs[0][0]]);
+  }
+  return steps;
+}
+
+test("an episode with a seed repeats to the bit, alone, beside a stream, and in a session", async (t) => {
+  const server = await serve(t, [demo, folder("gru"), folder("mlp"), "--kv-memory", "64M"]);
+  const first = await episode(server, 11);
+  assert.ok(new Set(first.map(([action]) => action)).size > 1, "it always does the same");
+  assert.notDeepEqual(await episode(server, 12), first);
+  const stream = collect(await post(`${server.url}/v1/completions`, { prompt: story, max_tokens: 200, ignore_eos: true, stream: true }));
+  const together = await Promise.all([11, 11, 11].map((seed, i) => episode(server, seed, i > 0 ? `env-${i}` : undefined)));
+  assert.deepEqual(together, [first, first, first]);
+  assert.ok((await stream).done);
+});
+
+test("a row's action does not depend on its place where it has a seed, and values are those of /v1/predict", async (t) => {
+  const server = await serve(t, [folder("mlp"), "--kv-memory", "64M"]);
+  const observations = Array.from({ length: 32 }, (_, row) => Array.from({ length: 7 }, (_, i) => Math.cos(row * 7 + i)));
+  const seed = observations.map((_, row) => row * row);
+  const all = await act(server, { observations, seed, step: 5 });
+  const { outputs } = await ask(server, "/v1/predict", { inputs: { x: observations } });
+  assert.deepEqual(all.value_estimates, outputs.value.map(([value]) => value));
+  for (const [row, observation] of observations.entries()) {
+    const alone = await act(server, { observations: [observation], seed: seed[row], step: 5 });
+    assert.deepEqual([alone.actions[0], alone.action_log_probs[0]], [all.actions[row], all.action_log_probs[row]]);
+    const expected = outputs.log_probabilities[row][all.actions[row]];
+    assert.ok(Math.abs(alone.action_log_probs[0] - expected) <= 1e-5, `${alone.action_log_probs[0]}, log_softmax has ${expected}`);
+  }
+  const best = await act(server, { observations, deterministic: true });
+  assert.deepEqual(best.actions, outputs.logits.map((row) => row.indexOf(Math.max(...row))));
+});
+
+// What scoring prompt and completion as one prompt gives of the completion's tokens.
+async function scores(server, model, prompt, completion) {
+  const body = { model, prompt: [...prompt, ...completion], max_tokens: 1, prompt_logprobs: 0 };
+  const answer = await ask(server, "/v1/completions", body);
+  const told = answer.choices[0].prompt_logprobs ?? answer.prompt_logprobs;
+  return completion.map((id, i) => told[prompt.length + i][id].logprob);
+}
+
+test("rollouts tell all tokens with the log-probabilities that scoring gives, to the bit", async (t) => {
+  const server = await serve(t, [demo, "--kv-memory", "128M"]);
+  const body = { prompt: [story, "Once upon a time"], n: 4, max_tokens: 24, temperature: 1.3, top_p: 0.9, seed: 5 };
+  const [answer, stream] = await Promise.all([rollout(server, body),
+    post(`${server.url}/v1/completions`, { prompt: story, max_tokens: 100, ignore_eos: true, stream: true }).then(collect)]);
+  assert.ok(stream.done);
+  assert.equal(answer.object, "rl.rollout");
+  assert.equal(answer.groups.length, 2);
+  for (const { prompt_token_ids, completions } of answer.groups) {
+    assert.equal(completions.length, 4);
+    assert.ok(new Set(completions.map(({ token_ids }) => token_ids.join())).size > 1);
+    for (const { token_ids, logprobs, revisions, text } of completions) {
+      assert.deepEqual(revisions, [{ revision: answer.revision, begin: 0, end: token_ids.length }]);
+      assert.deepEqual(logprobs, await scores(server, undefined, prompt_token_ids, token_ids), text);
+    }
+  }
+  assert.deepEqual((await rollout(server, body)).groups, answer.groups);
+  assert.ok(answer.revision.length > 0);
+});
+
+test("a verifier's expression ends a rollout, and tokens go in as they came out", async (t) => {
+  const server = await serve(t, [demo, "--kv-memory", "64M"]);
+  const [{ prompt_token_ids, completions: [free] }] = (await rollout(server, { prompt: story, max_tokens: 60, temperature: 0 })).groups;
+  const word = free.text.match(/[a-z]{5}/)[0];
+  const [{ completions: [cut] }] = (await rollout(server, { prompt: prompt_token_ids, max_tokens: 60, temperature: 0, stop_regex: word })).groups;
+  assert.equal(cut.finish_reason, "stop");
+  assert.equal(cut.stop_reason, word);
+  assert.equal(cut.text, free.text.slice(0, free.text.indexOf(word) + word.length));
+  assert.deepEqual(cut.token_ids, free.token_ids.slice(0, cut.token_ids.length));
+  assert.deepEqual(cut.logprobs, free.logprobs.slice(0, cut.logprobs.length));
+  const chat = await rollout(server, { messages: [{ role: "user", content: "Hi" }], max_tokens: 5, n: 2, seed: 1 });
+  assert.equal(chat.groups[0].completions.length, 2);
+});
+
+test("a language model acts on texts, chats and tokens", async (t) => {
+  const server = await serve(t, [demo, "--kv-memory", "64M"]);
+  const body = { model_id: "braid-demo", observations: ["Left or right?", [{ role: "user", content: "Left or right?" }]], actions: ["left", "right"], max_tokens: 8 };
+  const answer = await act(server, { ...body, deterministic: true });
+  assert.ok(answer.actions.every((action) => body.actions.includes(action)), answer.actions.join());
+  assert.equal(answer.actions[0], answer.actions[1]);
+  assert.deepEqual(answer.token_log_probs[0], answer.token_log_probs[1]);
+  const drawn = await Promise.all([1, 2, 3, 4, 5, 6].map((seed) => act(server, { ...body, observations: [[5, 6, 7]], seed })));
+  assert.ok(drawn.every(({ actions }) => body.actions.includes(actions[0])));
+  assert.deepEqual((await act(server, { ...body, observations: [[5, 6, 7]], seed: 3 })).action_token_ids, drawn[2].action_token_ids);
+});
