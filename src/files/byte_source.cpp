@@ -67,34 +67,63 @@ class OwnedBytes final : public ByteSource {
   std::string name_;
 };
 
-struct Descriptor {
-  int value;
-  ~Descriptor() {
-    if (value >= 0) ::close(value);
-  }
-};
-
 Error system_error(const std::string& path, const char* what, int code) {
   return {ErrorCode::kIo, fmt::format("{}: {}: {}", path, what, std::strerror(code)), {}};
 }
 
+// Open for reading.
+struct RegularFile {
+  RegularFile(int opened, std::size_t its_size) : descriptor(opened), size(its_size) {}
+  ~RegularFile() {
+    if (descriptor >= 0) ::close(descriptor);
+  }
+  RegularFile(RegularFile&& other) noexcept : descriptor(std::exchange(other.descriptor, -1)), size(other.size) {}
+  RegularFile& operator=(RegularFile&&) = delete;
+
+  static Result<RegularFile> open(const std::string& path) {
+    // O_NONBLOCK: opening a named pipe must not hang before it is refused below.
+    RegularFile file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK), 0);
+    if (file.descriptor < 0) return system_error(path, "cannot open", errno);
+    struct stat status {};
+    if (::fstat(file.descriptor, &status) != 0) return system_error(path, "cannot inspect", errno);
+    if (S_ISDIR(status.st_mode)) return Error{ErrorCode::kIo, path + ": is a folder, expected a file", {}};
+    if (!S_ISREG(status.st_mode)) return Error{ErrorCode::kIo, path + ": is not a regular file", {}};
+    file.size = static_cast<std::size_t>(status.st_size);
+    return file;
+  }
+
+  int descriptor;
+  std::size_t size;
+};
+
 }  // namespace
 
 Result<std::shared_ptr<const ByteSource>> map_file(const std::string& path) {
-  // O_NONBLOCK: opening a named pipe must not hang before it is refused below.
-  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-  if (file.value < 0) return system_error(path, "cannot open", errno);
-  struct stat status {};
-  if (::fstat(file.value, &status) != 0) return system_error(path, "cannot inspect", errno);
-  if (S_ISDIR(status.st_mode)) return Error{ErrorCode::kIo, path + ": is a folder, expected a model file", {}};
-  if (!S_ISREG(status.st_mode)) return Error{ErrorCode::kIo, path + ": is not a regular file", {}};
-  const auto size = static_cast<std::size_t>(status.st_size);
+  const Result<RegularFile> file = RegularFile::open(path);
+  if (!file) return file.error();
+  const std::size_t size = file->size;
   void* address = nullptr;
   if (size > 0) {  // an empty mapping is refused by the system
-    address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.value, 0);
+    address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file->descriptor, 0);
     if (address == MAP_FAILED) return system_error(path, "cannot map", errno);
   }
   return std::shared_ptr<const ByteSource>(std::make_shared<MappedFile>(address, size, path));
+}
+
+Result<std::shared_ptr<const ByteSource>> copy_file(const std::string& path) {
+  const Result<RegularFile> file = RegularFile::open(path);
+  if (!file) return file.error();
+  if (file->size > kMostCopyBytes)
+    return Error{ErrorCode::kIo, fmt::format("{}: has {} bytes, expected at most {}", path, file->size, kMostCopyBytes), {}};
+  std::vector<std::byte> bytes(file->size);
+  for (std::size_t done = 0; done < bytes.size();) {
+    const ::ssize_t count = ::pread(file->descriptor, bytes.data() + done, bytes.size() - done, static_cast<::off_t>(done));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return system_error(path, "cannot read", errno);
+    if (count == 0) return Error{ErrorCode::kIo, path + ": ended before its size", {}};
+    done += static_cast<std::size_t>(count);
+  }
+  return owned_bytes(std::move(bytes), path);
 }
 
 std::shared_ptr<const ByteSource> linked_bytes(std::span<const std::byte> bytes, std::string name) {

@@ -4,6 +4,7 @@
 #include "braid/result.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -22,6 +23,10 @@ class ByteSource {
 
 // Maps a regular file read-only.
 Result<std::shared_ptr<const ByteSource>> map_file(const std::string& path);
+
+// A regular file as a whole, so that who writes to it meanwhile changes nothing; at most kMostCopyBytes. kIo.
+inline constexpr std::uint64_t kMostCopyBytes = std::uint64_t{16} << 30U;
+Result<std::shared_ptr<const ByteSource>> copy_file(const std::string& path);
 
 // Read-only bytes of the binary itself, such as the embedded model: what is dropped can be read again from its file.
 std::shared_ptr<const ByteSource> linked_bytes(std::span<const std::byte> bytes, std::string name);

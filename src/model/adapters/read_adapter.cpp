@@ -10,7 +10,7 @@ constexpr std::size_t kMostConfigBytes = std::size_t{4} << 20U;
 
 Result<StoredAdapter> read_peft_folder(const std::string& path, const AdaptedBase& base) {
   const std::string config_path = path + "/adapter_config.json";
-  const auto text = read_adapter_file(config_path);
+  const auto text = files::copy_file(config_path);
   if (!text) return text.error();
   const auto bytes = (*text)->bytes();
   if (bytes.size() > kMostConfigBytes)
@@ -18,7 +18,7 @@ Result<StoredAdapter> read_peft_folder(const std::string& path, const AdaptedBas
         ErrorCode::kBadFile, fmt::format("{}: has {} bytes, expected at most {}", config_path, bytes.size(), kMostConfigBytes), {}};
   auto config = PeftConfig::parse(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()), config_path);
   if (!config) return config.error();
-  auto tensors = read_adapter_file(path + "/adapter_model.safetensors");
+  auto tensors = files::copy_file(path + "/adapter_model.safetensors");
   if (!tensors) return tensors.error();
   return read_peft_tensors(std::make_shared<const PeftConfig>(std::move(*config)), std::move(*tensors), base);
 }
@@ -27,7 +27,7 @@ Result<StoredAdapter> read_peft_folder(const std::string& path, const AdaptedBas
 
 Result<StoredAdapter> read_adapter(const std::string& path, const AdaptedBase& base) {
   if (files::is_folder(path)) return read_peft_folder(path, base);
-  auto source = read_adapter_file(path);
+  auto source = files::copy_file(path);
   if (!source) return source.error();
   return read_gguf_adapter(std::move(*source), base);
 }

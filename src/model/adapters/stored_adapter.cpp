@@ -3,12 +3,8 @@
 #define XXH_INLINE_ALL  // NOLINT: as xxhash.h wants it
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <fmt/format.h>
 #include <memory>
-#include <sys/stat.h>
 #include <utility>
 #include <xxhash.h>
 
@@ -42,8 +38,6 @@ class Hash {
   std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state_;
 };
 
-Error refused(const std::string& path, const std::string& why) { return {ErrorCode::kIo, fmt::format("{}: {}", path, why), {}}; }
-
 }  // namespace
 
 void StoredTensor::read_row(std::int64_t row, float* out) const {
@@ -69,19 +63,6 @@ std::string StoredAdapter::revision() const {
       hash.take(*tensor);
   }
   return hash.digits();
-}
-
-Result<std::shared_ptr<const files::ByteSource>> read_adapter_file(const std::string& path) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
-  struct stat facts = {};
-  if (file == nullptr || fstat(fileno(file.get()), &facts) != 0) return refused(path, std::strerror(errno));
-  if (!S_ISREG(facts.st_mode)) return refused(path, "is no regular file");
-  const auto size = static_cast<std::uint64_t>(facts.st_size);
-  if (size > kMostAdapterBytes) return refused(path, fmt::format("has {} bytes, expected at most {}", size, kMostAdapterBytes));
-  std::vector<std::byte> bytes(size);
-  if (std::fread(bytes.data(), 1, bytes.size(), file.get()) != bytes.size())
-    return refused(path, "ended before its size, or could not be read");
-  return files::owned_bytes(std::move(bytes), path);
 }
 
 }  // namespace braid::model

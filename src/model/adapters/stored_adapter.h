@@ -59,8 +59,4 @@ struct StoredAdapter {
   std::string revision() const;
 };
 
-// A file as a whole, so that who writes to it meanwhile changes nothing; at most kMostAdapterBytes.
-inline constexpr std::uint64_t kMostAdapterBytes = std::uint64_t{16} << 30U;
-Result<std::shared_ptr<const files::ByteSource>> read_adapter_file(const std::string& path);
-
 }  // namespace braid::model
