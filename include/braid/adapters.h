@@ -2,6 +2,7 @@
 #pragma once
 
 #include "braid/result.h"
+#include "braid/weights.h"
 
 #include <boost/asio/awaitable.hpp>
 #include <cstdint>
@@ -36,14 +37,6 @@ struct AdapterChoice {
   float scale = 1.0F;
 };
 
-// Where a new revision comes from.
-struct AdapterSource {
-  std::string path;      // a folder of PEFT, or a GGUF file; or
-  std::string tensors;   // a safetensors file itself: those of the adapter that has the name, whose configuration holds further
-  bool partial = false;  // tensors that it does not have stay what they are
-  std::string checksum;  // SHA-256 of the safetensors or GGUF file, in hexadecimal digits; empty: any
-};
-
 class Adapters {
  public:
   virtual ~Adapters() = default;
@@ -59,9 +52,10 @@ class Adapters {
   virtual Result<std::shared_ptr<const ServedModel>> apply(std::shared_ptr<const ServedModel> base,
                                                            std::span<const AdapterChoice> choices) = 0;
 
+  // A folder of PEFT, a GGUF file, or tensors of the adapter that has the name, whose configuration holds further.
   // Reads and prepares it elsewhere than on the loop and the strand; then the name stands for it. Whatever fails changes nothing.
   // kInvalidArgument: there is one of that name, and it is not to be replaced; or something of the files, which the message names.
-  virtual boost::asio::awaitable<Result<AdapterFacts>> load(std::string name, AdapterSource source, bool replace) = 0;
+  virtual boost::asio::awaitable<Result<AdapterFacts>> load(std::string name, WeightSource source, bool replace) = 0;
 
   // Who uses it goes on. kNotFound.
   virtual Result<void> unload(std::string_view name) = 0;

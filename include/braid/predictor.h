@@ -32,6 +32,7 @@ class Predictor {
  public:
   virtual ~Predictor() = default;
 
+  // The same through all revisions of the weights; any thread.
   virtual std::span<const TensorSignature> inputs() const = 0;
   virtual std::span<const TensorSignature> outputs() const = 0;
 
@@ -52,12 +53,15 @@ class Predictor {
   }
 };
 
+class LiveWeights;
+
 struct ServedNetwork {
   std::string id;            // the folder's name, or --alias
   std::int64_t created = 0;  // Unix seconds of loading
   std::int64_t parameters = 0;
-  std::string revision;            // digest of its files
+  std::string revision;            // of what is submitted now
   Predictor* predictor = nullptr;  // owned by the composition root; outlives every session
+  LiveWeights* weights = nullptr;  // likewise; null: they stay what they are
 };
 
 }  // namespace braid

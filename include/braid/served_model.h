@@ -25,6 +25,7 @@
 namespace braid {
 
 class Adapters;
+class LiveWeights;
 
 // From what tokens of a model's answers can be guessed.
 struct DraftMeans {
@@ -66,6 +67,7 @@ struct ServedModel {
   std::string weight_type = {};                             // of most of them, such as Q4_K; empty: not known
   Adapters* adapters = nullptr;                             // whose base it is, owned as the engine; null: it can have none
   AdapterUse adapter = {};                                  // that its requests use
+  LiveWeights* weights = nullptr;                           // owned as the engine; null: they stay what they are
   std::shared_ptr<const ModelSettings> settings = nullptr;  // what its maker wants, for Ollama's routes; null: nothing
 };
 
@@ -115,6 +117,7 @@ class ModelDirectory {
 };
 
 class ModelHost;
+class Pausable;
 
 // kLate: ready, but for a step that takes too long; requests are still accepted. kLeaving: likewise, but the
 // server is going to shut down.
@@ -123,9 +126,10 @@ enum class ServiceState { kLoading, kReady, kNoModel, kLate, kLeaving, kDraining
 // One per process; the composition root writes it, sessions read it.
 struct ServiceStatus {
   ServiceState state = ServiceState::kLoading;
-  std::string reason;         // for /readyz while not ready
-  ModelDirectory models;      // empty until loaded
-  ModelHost* host = nullptr;  // of models that can be loaded besides; null: there are only these, which outlive every session
+  std::string reason;           // for /readyz while not ready
+  ModelDirectory models;        // empty until loaded
+  ModelHost* host = nullptr;    // of models that can be loaded besides; null: there are only these, which outlive every session
+  Pausable* compute = nullptr;  // of all of them; null: there is nothing to compute yet
 };
 
 }  // namespace braid

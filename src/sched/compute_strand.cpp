@@ -69,6 +69,11 @@ void ComputeStrand::offer() const {
   if (const std::optional<Arbiter::Member> next = arbiter_.next()) lanes_[*next]->on_turn_();
 }
 
+void ComputeStrand::resume() {
+  is_paused_ = false;
+  offer();
+}
+
 void ComputeStrand::post(StrandLane& lane, Step& step) {
   assert(has_room());
   const bool was_idle = idle();

@@ -1,6 +1,7 @@
 // The thread that computes, for all engines of a process.
 #pragma once
 
+#include "braid/pausable.h"
 #include "sched/arbiter.h"
 #include "step/step.h"
 
@@ -29,19 +30,24 @@ struct Step {
 // Two steps may be out in all, so that the thread finds the next one when it ends one, and nobody's wait for more than these; it allocates
 // nothing for its part. Idle, it sleeps in the kernel. While steps are out, the io_context counts them as work.
 // Lanes are destroyed before it; the io_context outlives it.
-class ComputeStrand {
+class ComputeStrand final : public Pausable {
  public:
   static constexpr std::uint32_t kMaxPosted = 2;
 
   // `on_busy`, if any, is called when a step is posted while none was out.
   explicit ComputeStrand(boost::asio::io_context& loop, std::function<void()> on_busy = {});
-  ~ComputeStrand();
+  ~ComputeStrand() override;
   ComputeStrand(const ComputeStrand&) = delete;
   ComputeStrand& operator=(const ComputeStrand&) = delete;
 
   // How long the step that runs has been running; 0 when none does.
   double running_seconds() const;
   bool idle() const { return posted_ == returned_; }
+
+  // Nobody has a turn until resume().
+  void pause() override { is_paused_ = true; }
+  void resume() override;
+  bool is_paused() const override { return is_paused_; }
 
  private:
   friend StrandLane;
@@ -56,7 +62,7 @@ class ComputeStrand {
   };
 
   Posted& posted(std::uint64_t number) { return steps_[number % kMaxPosted]; }
-  bool has_room() const { return posted_ - returned_ < kMaxPosted; }
+  bool has_room() const { return !is_paused_ && posted_ - returned_ < kMaxPosted; }
   void join(StrandLane& lane);
   void leave(const StrandLane& lane);
   bool grant(const StrandLane& lane);
@@ -77,6 +83,7 @@ class ComputeStrand {
   std::vector<StrandLane*> lanes_;  // by Arbiter::Member
   std::uint64_t posted_ = 0;
   std::uint64_t returned_ = 0;
+  bool is_paused_ = false;
 
   std::array<Posted, kMaxPosted> steps_;
   std::atomic<std::uint32_t> handed_{0};  // the low bits of posted_: what a futex can wait for

@@ -23,12 +23,13 @@ std::string read(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-model::Network load(const std::string& name) {
+std::shared_ptr<const model::Network> load(const std::string& name) {
   const std::string folder = BRAID_SOURCE_DIR "/test/model/reference/networks/" + name;
   const std::string bytes = read(folder + "/model.safetensors");
-  return model::Network::load(read(folder + "/config.json"), files::parse_safetensors(std::as_bytes(std::span(bytes))).value(),
-                              kernels::best_kernel_table())
-      .value();
+  return std::make_shared<const model::Network>(model::Network::load(read(folder + "/config.json"),
+                                                                     files::parse_safetensors(std::as_bytes(std::span(bytes))).value(),
+                                                                     kernels::best_kernel_table())
+                                                    .value());
 }
 
 Tensor observation(std::mt19937& random) {
@@ -45,9 +46,9 @@ struct Predictors : testing::Test {
   NetworkPredictor predictor{loop, strand, load("mlp"), team, 100};
 
   std::vector<Tensor> solo(const Tensor& x) {
-    model::Network network = load("mlp");
+    const std::shared_ptr<const model::Network> network = load("mlp");
     kernels::ThreadTeam alone(1);
-    model::NetworkRun run(network, network.complete({x}).value(), {0, 3}, alone);
+    model::NetworkRun run(*network, network->complete({x}).value(), {0, 3}, alone);
     while (!run.done()) EXPECT_TRUE(run.advance());
     return run.take_outputs();
   }

@@ -20,7 +20,7 @@ before(async () => {
   const adapters = temporaryFolder({ after: (cleanup) => cleanups.push(cleanup) });
   write_adapter(join(adapters, "demo-lora"), 1);
   const aliases = Object.keys(models).flatMap((name) => ["--alias", name]);
-  server = await serve({ after: (cleanup) => cleanups.push(cleanup) }, [...Object.values(models), "--kv-memory", "256M", "--adapter-dir", adapters, ...aliases]);
+  server = await serve({ after: (cleanup) => cleanups.push(cleanup) }, [...Object.values(models), "--kv-memory", "256M", "--adapter-dir", adapters, "--weights-dir", reference("networks"), ...aliases]);
   api = await (await fetch(`${server.url}/openapi.json`)).json();
   ajv = new Ajv2020({ strict: false, allErrors: true });
   ajv.addSchema(api, "api");

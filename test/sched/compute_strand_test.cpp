@@ -84,6 +84,37 @@ TEST(ComputeStrand, TwoStepsAreOutAtMost) {
   loop.run();
 }
 
+TEST(ComputeStrand, NobodyHasATurnWhileItIsPausedAndWhoWaitedIsToldAfterwards) {
+  boost::asio::io_context loop;
+  Executor executor;
+  executor.body = [](const auto&, auto&) {};
+  ComputeStrand the_strand(loop);
+  int turns = 0;
+  StrandLane first(
+      the_strand, executor, [] {}, [&] { ++turns; });
+  StrandLane second(
+      the_strand, executor, [] {}, [] {});
+  ASSERT_TRUE(first.take_turn());
+  first.next_plan();
+  first.post();
+  the_strand.pause();
+  EXPECT_TRUE(the_strand.is_paused());
+  EXPECT_FALSE(first.take_turn());
+  EXPECT_FALSE(second.take_turn());
+  second.pass();
+  loop.run();
+  ASSERT_NE(first.returned(), nullptr) << "a step that is out comes back";
+  first.pop();
+  EXPECT_FALSE(first.take_turn());
+  EXPECT_EQ(turns, 0);
+  the_strand.resume();
+  EXPECT_EQ(turns, 1);
+  EXPECT_TRUE(first.take_turn());
+  first.pass();
+  the_strand.resume();
+  EXPECT_EQ(turns, 1) << "nobody waits for one";
+}
+
 TEST(ComputeStrand, ExceptionBecomesAFailedResult) {
   boost::asio::io_context loop;
   Executor executor;

@@ -28,6 +28,6 @@ struct LoadedAdapter {
 };
 
 // Any thread. `previous`: the revision that a source of tensors alone belongs to; null: there is none. Errors of files are kInvalidArgument.
-Result<LoadedAdapter> load_adapter(const AdapterSource& source, const LoadedAdapter* previous, const AdapterBase& base);
+Result<LoadedAdapter> load_adapter(const WeightSource& source, const LoadedAdapter* previous, const AdapterBase& base);
 
 }  // namespace braid::app

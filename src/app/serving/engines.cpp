@@ -54,13 +54,16 @@ Result<std::unique_ptr<Engines>> Engines::create(asio::io_context& loop, LoadedM
 
 void Engines::add(LoadedNetwork network) {
   auto member = std::make_unique<NetworkMember>();
-  member->predictor = std::make_unique<NetworkPredictor>(loop_, strand_, std::move(network.network), *team_,
+  member->predictor = std::make_unique<NetworkPredictor>(loop_, strand_, network.first.network, *team_,
                                                          static_cast<std::size_t>(options_.batch.max_waiting));
   member->served = {.id = std::move(network.id),
                     .created = now_in_unix_seconds(),
                     .parameters = network.parameters,
-                    .revision = std::move(network.revision),
+                    .revision = network.first.digest,
                     .predictor = member->predictor.get()};
+  member->weights = std::make_unique<NetworkWeights>(network_worker_, *member->predictor, std::move(network.base), std::move(network.first),
+                                                     member->served);
+  member->served.weights = member->weights.get();
   networks_.push_back(std::move(member));
 }
 
@@ -93,7 +96,7 @@ asio::awaitable<Result<void>> Engines::load_adapters() {
     if (found == engines.end())
       co_return invalid_argument(fmt::format("--lora {}: no model with the id '{}' takes adapters", option.name, option.model));
     const ServedModel& base = (*found)->served();
-    AdapterSource source;
+    WeightSource source;
     source.path = option.path;
     // Named, because g++ 12 destroys some temporaries of such an expression twice.
     asio::awaitable<Result<AdapterFacts>> loading = base.adapters->load(option.name, std::move(source), false);
@@ -125,6 +128,7 @@ std::string Engines::state() const {
 }
 
 asio::awaitable<bool> Engines::drain(std::chrono::steady_clock::time_point until) {
+  strand_.resume();  // or nothing would end
   for (const auto& member : networks_) member->predictor->begin_drain();
   bool all = co_await slots_->drain(until);
   for (const auto& member : networks_) {

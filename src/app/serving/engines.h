@@ -7,6 +7,7 @@
 #include "app/serving/model_loader.h"
 #include "app/serving/model_slots.h"
 #include "app/serving/network_predictor.h"
+#include "app/serving/network_weights.h"
 #include "braid/result.h"
 #include "braid/served_model.h"
 #include "net/http/file_descriptor.h"
@@ -42,6 +43,7 @@ class Engines {
   // What can be asked for has changed.
   void look_again() { slots_->look_again(); }
   ModelHost& host() { return *slots_; }
+  Pausable& compute() { return strand_; }
   // A line or two for each model, for whoever started the server.
   std::vector<std::string> descriptions() const;
 
@@ -72,6 +74,7 @@ class Engines {
   struct NetworkMember {
     ServedNetwork served;
     std::unique_ptr<NetworkPredictor> predictor;
+    std::unique_ptr<NetworkWeights> weights;
   };
 
   Engines(boost::asio::io_context& loop, const ServeOptions& options, Hooks hooks, std::unique_ptr<kernels::ThreadTeam> team);
@@ -84,6 +87,7 @@ class Engines {
   sched::ComputeStrand strand_;
   std::unique_ptr<LoadingThread> workshop_;
   std::unique_ptr<ModelSlots> slots_;
+  boost::asio::thread_pool network_worker_{1};            // that makes their revisions
   std::vector<std::unique_ptr<NetworkMember>> networks_;  // in the order of the command line
 };
 

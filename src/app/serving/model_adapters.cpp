@@ -131,7 +131,7 @@ Result<std::shared_ptr<const ServedModel>> ModelAdapters::apply(std::shared_ptr<
   return std::shared_ptr<const ServedModel>(adapted, &served);
 }
 
-asio::awaitable<Result<AdapterFacts>> ModelAdapters::load(std::string name, AdapterSource source, bool replace) {
+asio::awaitable<Result<AdapterFacts>> ModelAdapters::load(std::string name, WeightSource source, bool replace) {
   if (!may_be_named(name))
     co_return invalid_argument(
         fmt::format("an adapter's name has 1 to {} characters, and no space, colon, quote or backslash", kMostNameLength), "name");
@@ -142,7 +142,7 @@ asio::awaitable<Result<AdapterFacts>> ModelAdapters::load(std::string name, Adap
   const std::weak_ptr<char> alive = alive_;
   const std::string path = source.path.empty() && before != nullptr ? before->facts.path : source.path;
   // Named, because g++ 12 destroys some temporaries of such an expression twice.
-  auto making = [](AdapterSource from, std::shared_ptr<const LoadedAdapter> older,
+  auto making = [](WeightSource from, std::shared_ptr<const LoadedAdapter> older,
                    AdapterBase base) -> asio::awaitable<Result<LoadedAdapter>> { co_return load_adapter(from, older.get(), base); };
   asio::awaitable<Result<LoadedAdapter>> made = making(std::move(source), previous, base_);
   Result<LoadedAdapter> loaded = co_await asio::co_spawn(workers_, std::move(made), asio::use_awaitable);

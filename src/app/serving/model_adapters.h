@@ -30,7 +30,7 @@ class ModelAdapters final : public Adapters {
   bool had_any() const override { return numbers_ > 0; }
   Result<std::shared_ptr<const ServedModel>> apply(std::shared_ptr<const ServedModel> base,
                                                    std::span<const AdapterChoice> choices) override;
-  boost::asio::awaitable<Result<AdapterFacts>> load(std::string name, AdapterSource source, bool replace) override;
+  boost::asio::awaitable<Result<AdapterFacts>> load(std::string name, WeightSource source, bool replace) override;
   Result<void> unload(std::string_view name) override;
 
  private:

@@ -21,15 +21,24 @@ using Clock = std::chrono::steady_clock;
 // least that a step does. Bits do not depend on where a run is left.
 constexpr std::chrono::milliseconds kMostOfStep{5};
 
+std::vector<TensorSignature> outputs_of(const model::Network& network) {
+  std::vector<TensorSignature> outputs;
+  for (const model::NetworkOutput& output : network.shape().outputs) {
+    const model::ValueShape& value = network.value_shape(output.value);
+    outputs.push_back({.name = output.name, .type = value.type, .shape = value.shape, .optional = false});
+  }
+  return outputs;
+}
+
 }  // namespace
 
 // A prediction: the ticket's on the loop, the executor's while a step is out.
 class NetworkPredictor::Job {
  public:
-  Job(const model::Network& network, std::vector<Tensor> inputs, std::vector<std::size_t> wanted, std::optional<ActionDraw> draw,
-      kernels::ThreadTeam& team)
-      : policy_(network.shape().policy ? &*network.shape().policy : nullptr), draw_(std::move(draw)),
-        run_(network, std::move(inputs), std::move(wanted), team) {}
+  Job(std::shared_ptr<const model::Network> network, std::vector<Tensor> inputs, std::vector<std::size_t> wanted,
+      std::optional<ActionDraw> draw, kernels::ThreadTeam& team)
+      : network_(std::move(network)), policy_(network_->shape().policy ? &*network_->shape().policy : nullptr), draw_(std::move(draw)),
+        run_(*network_, std::move(inputs), std::move(wanted), team) {}
 
   bool acts() const { return draw_.has_value(); }
 
@@ -56,7 +65,8 @@ class NetworkPredictor::Job {
  private:
   friend Ticket;
 
-  const PolicyForm* policy_;  // the network's; null: it has none
+  const std::shared_ptr<const model::Network> network_;  // the revision of its submission
+  const PolicyForm* policy_;                             // the network's; null: it has none
   const std::optional<ActionDraw> draw_;
   model::NetworkRun run_;
   std::optional<Result<std::vector<Tensor>>> outcome_;
@@ -102,17 +112,12 @@ void NetworkPredictor::Executor::execute(const step::StepPlan&, step::StepResult
   }
 }
 
-NetworkPredictor::NetworkPredictor(asio::io_context& loop, sched::ComputeStrand& strand, model::Network network, kernels::ThreadTeam& team,
-                                   std::size_t most_waiting)
-    : network_(std::move(network)), team_(team), most_waiting_(most_waiting), executor_(team),
-      lane_(
-          strand, executor_, [this] { on_returned(); }, [this] { pump(); }),
-      drain_deadline_(loop) {
-  for (const model::NetworkOutput& output : network_.shape().outputs) {
-    const model::ValueShape& value = network_.value_shape(output.value);
-    outputs_.push_back({.name = output.name, .type = value.type, .shape = value.shape, .optional = false});
-  }
-}
+NetworkPredictor::NetworkPredictor(asio::io_context& loop, sched::ComputeStrand& strand, std::shared_ptr<const model::Network> network,
+                                   kernels::ThreadTeam& team, std::size_t most_waiting)
+    : network_(std::move(network)), team_(team), most_waiting_(most_waiting), inputs_(network_->shape().inputs),
+      outputs_(outputs_of(*network_)), executor_(team), lane_(
+                                                            strand, executor_, [this] { on_returned(); }, [this] { pump(); }),
+      drain_deadline_(loop) {}
 
 NetworkPredictor::~NetworkPredictor() { abort_remaining({ErrorCode::kDraining, "the server is shutting down", {}}); }
 
@@ -135,7 +140,7 @@ Result<std::unique_ptr<PendingPrediction>> NetworkPredictor::enqueue(std::vector
                  .message = fmt::format("{} predictions wait already; try again later", waiting_.size()),
                  .param = {},
                  .retry_after = std::chrono::seconds(1)};
-  auto inputs = network_.complete(std::move(given));
+  auto inputs = network_->complete(std::move(given));
   if (!inputs) return inputs.error();
   auto job = std::make_shared<Job>(network_, std::move(*inputs), std::move(wanted), std::move(draw), team_);
   auto ticket = std::make_unique<Ticket>(job);

@@ -16,6 +16,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace braid::app {
@@ -23,15 +24,18 @@ namespace braid::app {
 // Loop only. Strand, team and loop outlive it; tickets may not.
 class NetworkPredictor final : public Predictor {
  public:
-  NetworkPredictor(boost::asio::io_context& loop, sched::ComputeStrand& strand, model::Network network, kernels::ThreadTeam& team,
-                   std::size_t most_waiting);
+  NetworkPredictor(boost::asio::io_context& loop, sched::ComputeStrand& strand, std::shared_ptr<const model::Network> network,
+                   kernels::ThreadTeam& team, std::size_t most_waiting);
   ~NetworkPredictor() override;
 
-  std::span<const TensorSignature> inputs() const override { return network_.shape().inputs; }
+  std::span<const TensorSignature> inputs() const override { return inputs_; }
   std::span<const TensorSignature> outputs() const override { return outputs_; }
   Result<std::unique_ptr<PendingPrediction>> submit(std::vector<std::optional<Tensor>> given, std::vector<std::size_t> wanted) override;
-  const PolicyForm* policy() const override { return network_.shape().policy ? &*network_.shape().policy : nullptr; }
+  const PolicyForm* policy() const override { return network_->shape().policy ? &*network_->shape().policy : nullptr; }
   Result<std::unique_ptr<PendingPrediction>> act(std::vector<std::optional<Tensor>> given, ActionDraw draw) override;
+
+  // What is submitted from now on is computed by another revision, of the same inputs and outputs.
+  void replace(std::shared_ptr<const model::Network> network) { network_ = std::move(network); }
 
   // Predictions that wait or run.
   std::size_t count() const { return waiting_.size() + executor_.jobs.size(); }
@@ -63,10 +67,11 @@ class NetworkPredictor final : public Predictor {
   void on_returned();
   bool idle() const { return waiting_.empty() && executor_.jobs.empty() && lane_.idle(); }
 
-  const model::Network network_;
+  std::shared_ptr<const model::Network> network_;
   kernels::ThreadTeam& team_;
   const std::size_t most_waiting_;
-  std::vector<TensorSignature> outputs_;
+  const std::vector<TensorSignature> inputs_;
+  const std::vector<TensorSignature> outputs_;
   std::deque<std::shared_ptr<Job>> waiting_;
   Executor executor_;
   sched::StrandLane lane_;

@@ -61,7 +61,7 @@ Watchdog::Hooks Serving::watchdog_hooks() {
           .on_recovered =
               [this] {
     spdlog::warn("the late step has ended");
-    if (status_.state == ServiceState::kLate) status_ = {ServiceState::kReady, {}, status_.models, status_.host};
+    if (status_.state == ServiceState::kLate) status_ = {ServiceState::kReady, {}, status_.models, status_.host, status_.compute};
           },
       .on_hung = [](Watchdog::Seconds age) {
         complain(fmt::format("a step has been running for {:.0f} s and will not end: giving up", age.count()));
@@ -154,7 +154,7 @@ asio::awaitable<void> Serving::become_ready() {
   }
   if (departure_->has_begun()) co_return;
   if (options_.model.huge_pages != files::HugePages::kOff) grow_in_huge_pages(kStreamsMemory);
-  status_ = {ServiceState::kReady, {}, engines_->directory(), &engines_->host()};
+  status_ = {ServiceState::kReady, {}, engines_->directory(), &engines_->host(), &engines_->compute()};
   if (announce_ready()) say("ready after {:.2f} s", std::chrono::duration<double>(Clock::now() - started_).count());
 }
 

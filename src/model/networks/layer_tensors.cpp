@@ -1,8 +1,7 @@
 #include "model/networks/layer_tensors.h"
 
-#include "kernels/half.h"
+#include "model/stored_values.h"
 
-#include <cstring>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <string>
@@ -37,19 +36,10 @@ class TensorSource {
     if (tensor.shape.size() != rank)
       return error(ErrorCode::kBadFile, suffix,
                    fmt::format("has the shape [{}]; expected {} dimensions", fmt::join(tensor.shape, ", "), rank));
-    FloatTensor floats{tensor.shape, std::vector<float>(static_cast<std::size_t>(value_count(tensor.shape)))};
-    if (floats.values.empty()) return error(ErrorCode::kBadFile, suffix, "is empty");
-    if (tensor.dtype == "F32") {
-      std::memcpy(floats.values.data(), tensor.bytes.data(), tensor.bytes.size());
-    } else if (tensor.dtype == "F16" || tensor.dtype == "BF16") {
-      for (std::size_t i = 0; i < floats.values.size(); ++i) {
-        const std::uint16_t bits = kernels::load_half(tensor.bytes.data() + i * 2);
-        floats.values[i] = tensor.dtype == "F16" ? kernels::f16_to_float(bits) : kernels::bf16_to_float(bits);
-      }
-    } else {
-      return error(ErrorCode::kUnsupported, suffix, fmt::format("is of type {}; expected F32, F16 or BF16", tensor.dtype));
-    }
-    return floats;
+    if (value_count(tensor.shape) == 0) return error(ErrorCode::kBadFile, suffix, "is empty");
+    auto values = floats_of(tensor);
+    if (!values) return error(ErrorCode::kUnsupported, suffix, fmt::format("is of type {}; expected F32, F16 or BF16", tensor.dtype));
+    return FloatTensor{tensor.shape, std::move(*values)};
   }
 
   // A vector of so many values; empty where the file has none.

@@ -12,7 +12,7 @@ namespace braid::net::adapters {
 struct Wanted {
   std::string model;  // its base; empty: the first model
   std::string name;
-  AdapterSource source;
+  WeightSource source;
   bool replace = false;
 };
 

@@ -3,6 +3,7 @@
 #include "net/admin/log_tail.h"
 #include "net/admin/metrics.h"
 #include "net/admin/models.h"
+#include "net/admin/pause.h"
 #include "net/admin/prefix_cache.h"
 #include "net/admin/probes.h"
 #include "net/admin/registry_list.h"
@@ -28,6 +29,7 @@
 #include "net/rl/act.h"
 #include "net/text/tokenizer_info.h"
 #include "net/text/tokens.h"
+#include "net/weights/weights.h"
 
 #include <array>
 
@@ -68,6 +70,12 @@ constexpr Answer kIsSleeping = [](Q q) { return admin::is_sleeping(q.service.sta
 constexpr Answer kProps = [](Q q) { return admin::props(q.service, q.query); };
 constexpr Answer kSlots = [](Q q) { return admin::slots(q.service, q.query, q.client); };
 constexpr Answer kResetPrefixCache = [](Q q) { return admin::reset_prefix_cache(q.service, q.body); };
+constexpr Answer kPause = [](Q q) { return admin::pause(q.service, q.query, q.body); };
+constexpr Answer kResume = [](Q q) { return admin::resume(q.service, q.body); };
+constexpr Answer kIsPaused = [](Q q) { return admin::is_paused(q.service.status); };
+constexpr Answer kAbortRequests = [](Q q) { return admin::abort_requests(q.service, q.body); };
+constexpr Answer kWeightInfo = [](Q q) { return weights::info(q.service.status); };
+constexpr Answer kWeightVersion = [](Q q) { return weights::name_version(q.service, q.body); };
 constexpr Answer kTokenizerInfo = [](Q q) { return text::tokenizer_info(q.service.status, q.query); };
 constexpr Answer kAdapters = [](Q q) { return adapters::list(q.service.status); };
 constexpr Answer kAdapter = [](Q q) { return adapters::show(q.service.status, q.argument); };
@@ -152,6 +160,14 @@ constexpr auto kTable = std::to_array<Endpoint>({
     {Method::kPost, "/unload_lora_adapter", false, Caller::kAdministrator, kUnloadLora},
     {Method::kPost, "/update_adapter_weights", false, Caller::kAdministrator, adapters::update},
     {Method::kGet, "/lora-adapters", false, Caller::kKey, kLlamaAdapters},
+    {Method::kPost, "/update_weights", false, Caller::kAdministrator, weights::update},
+    {Method::kPost, "/update_weight_version", false, Caller::kAdministrator, kWeightVersion},
+    {Method::kPost, "/weight_checker", false, Caller::kAdministrator, Work(weights::check)},
+    {Method::kGet, "/weight_info", false, Caller::kAdministrator, kWeightInfo},
+    {Method::kPost, "/pause", false, Caller::kAdministrator, kPause},
+    {Method::kPost, "/resume", false, Caller::kAdministrator, kResume},
+    {Method::kGet, "/is_paused", false, Caller::kAdministrator, kIsPaused},
+    {Method::kPost, "/abort_requests", false, Caller::kAdministrator, kAbortRequests},
     {Method::kPost, "/reset_prefix_cache", false, Caller::kAdministrator, kResetPrefixCache},
     {Method::kPost, "/reload", false, Caller::kAdministrator, kReload},
     {Method::kPost, "/admin/reload", false, Caller::kAdministrator, kReload},

@@ -90,6 +90,8 @@ struct ServerOptions {
 
   // Folders below which requests of an administrator may name adapters to be loaded; none: they may not.
   std::vector<std::string> adapter_dirs;
+  // Likewise newer weights.
+  std::vector<std::string> weights_dirs;
 
   // For POST /reload: reads options, keys and certificates again. What cannot be read changes nothing and is an error. Empty: the route
   // answers 404.

@@ -44,6 +44,12 @@ void add_adapters(CLI::App& group, ServeOptions& options) {
       ->type_name("DIR")
       ->check(CLI::ExistingDirectory)
       ->allow_extra_args(false);
+  group
+      .add_option("--weights-dir", options.http.weights_dirs,
+                  "A folder below which an administrator's requests may name files of newer weights; may be given several times")
+      ->type_name("DIR")
+      ->check(CLI::ExistingDirectory)
+      ->allow_extra_args(false);
 }
 
 }  // namespace

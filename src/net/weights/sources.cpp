@@ -1,0 +1,91 @@
+#include "net/weights/sources.h"
+
+#include "net/json/parse.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <fmt/format.h>
+#include <system_error>
+#include <utility>
+
+namespace braid::net::weights {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool lies_in(const fs::path& path, const fs::path& folder) {
+  const auto end = std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first;
+  return end == folder.end();
+}
+
+// POSIX shared memory is a file of a name without slashes; links in there may be anybody's.
+Result<std::string> shared_memory(const std::string& name) {
+  const std::string plain = name.substr(name.starts_with('/') ? 1 : 0);
+  if (plain.empty() || plain.find('/') != std::string::npos || plain == "." || plain == "..")
+    return invalid_argument(fmt::format("'{}' is no name of shared memory, which has no slash but a first one", name), "shared_memory");
+  std::string path = "/dev/shm/" + plain;
+  std::error_code failed;
+  if (fs::symlink_status(path, failed).type() != fs::file_type::regular)
+    return Error{ErrorCode::kNotFound, fmt::format("there is no shared memory of the name '{}'", name), "shared_memory"};
+  return path;
+}
+
+// Of a safetensors file what "__metadata__" says, whose values are texts.
+Result<Value> metadata_of(const std::string& file) {
+  std::uint64_t length = 0;
+  std::memcpy(&length, file.data(), sizeof length);
+  if (length == 0 || length > file.size() - sizeof length) return invalid_argument("the body is neither an object nor a safetensors file");
+  std::string header = file.substr(sizeof length, length);
+  const Result<Value> document = json::parse_object(header);
+  if (!document) return document.error();
+  const Value* metadata = document->find("__metadata__");
+  if (metadata == nullptr) return Value(ValueDict());
+  if (metadata->get_if<ValueDict>() == nullptr) return invalid_argument("'__metadata__' is no object", "__metadata__");
+  return *metadata;
+}
+
+// Its header is shorter than 4 GiB, so the length before that ends in zeros, which no JSON text has.
+bool is_safetensors(const std::string& body) { return body.size() > 8 && body.compare(4, 4, std::string(4, '\0')) == 0; }
+
+}  // namespace
+
+Result<std::string> path_in(const Folders& folders, const std::string& asked, const char* field) {
+  if (folders.paths.empty())
+    return Error{ErrorCode::kForbidden,
+                 fmt::format("this server reads no files that requests name: it was started without {}", folders.option), field};
+  std::error_code failed;
+  const fs::path path = fs::weakly_canonical(fs::path(folders.paths.front()) / asked, failed);
+  for (const std::string& folder : folders.paths) {
+    std::error_code unknown;
+    const fs::path own = fs::canonical(folder, unknown);
+    if (!failed && !unknown && path != own && lies_in(path, own)) return path.string();
+  }
+  return Error{ErrorCode::kForbidden, fmt::format("'{}' lies in no folder of {}", asked, folders.option), field};
+}
+
+Result<Body> read_body(std::string& body, const Folders& folders) {
+  const bool is_file = is_safetensors(body);
+  Result<Value> document = is_file ? metadata_of(body) : json::parse_object(body);
+  if (!document) return document.error();
+  Body read{Members(std::move(*document)), {}};
+  Members& members = read.members;
+  read.source.partial = members.flag("partial");
+  read.source.checksum = members.text("checksum", false);
+  const std::string memory = members.text("shared_memory", false);
+  const std::string path = members.text("path", !is_file && !members.has("shared_memory"));
+  if (members.error) return *members.error;
+  if (!path.empty() && !memory.empty()) return invalid_argument("'path' and 'shared_memory' are both there: which one?", "path");
+  if (is_file) {
+    if (!path.empty() || !memory.empty()) return invalid_argument("the body is a file itself: its metadata name no other", "path");
+    read.source.tensors = std::move(body);
+    return read;
+  }
+  Result<std::string> allowed = memory.empty() ? path_in(folders, path, "path") : shared_memory(memory);
+  if (!allowed) return allowed.error();
+  read.source.path = std::move(*allowed);
+  return read;
+}
+
+}  // namespace braid::net::weights
