@@ -241,7 +241,7 @@ constexpr const char* kNetwork =
   "layers": [{{"name": "a", "type": "tanh", "input": "x"}}, {{"name": "b", "type": "relu", "input": "s"}}],
   "outputs": {{"a": "a", "b": "b"}}, "policy": {}}})";
 
-Result<PolicyForm> read(const std::string& policy) {
+Result<PolicyForm> read_form(const std::string& policy) {
   const auto shape = read_network_shape(fmt::format(fmt::runtime(kNetwork), policy));
   if (!shape) return shape.error();
   const std::vector<LayerTensors> tensors(shape->layers.size());
@@ -251,7 +251,7 @@ Result<PolicyForm> read(const std::string& policy) {
 }
 
 TEST(PolicyConfig, NamesOutputsAndStates) {
-  const PolicyForm form = read(R"({"distribution": "tanh_gaussian", "mean": "a", "log_std": "b", "log_std_range": [-20, 2],
+  const PolicyForm form = read_form(R"({"distribution": "tanh_gaussian", "mean": "a", "log_std": "b", "log_std_range": [-20, 2],
                                    "low": -2, "high": [1, 2, 3, 4], "states": {"s": "b"}})")
                               .value();
   EXPECT_EQ(form.kind, ActionKind::kSquashedGaussian);
@@ -261,7 +261,7 @@ TEST(PolicyConfig, NamesOutputsAndStates) {
   EXPECT_EQ(form.high, (std::vector<double>{1, 2, 3, 4}));
   ASSERT_EQ(form.states.size(), 1U);
   EXPECT_EQ(form.states[0].input, 1U);
-  EXPECT_EQ(read(R"({"logits": "a"})").value().kind, ActionKind::kCategorical);
+  EXPECT_EQ(read_form(R"({"logits": "a"})").value().kind, ActionKind::kCategorical);
 }
 
 TEST(PolicyConfig, SaysWhatIsWrong) {
@@ -282,7 +282,7 @@ TEST(PolicyConfig, SaysWhatIsWrong) {
       {R"({"logits": "a", "states": {"x": "b"}})", "policy.states.x: the input of a state is optional"},
   };
   for (const auto& [policy, message] : faults) {
-    const auto form = read(policy);
+    const auto form = read_form(policy);
     ASSERT_FALSE(form) << policy;
     EXPECT_NE(form.error().message.find(message), std::string::npos) << form.error().message;
   }
