@@ -37,12 +37,12 @@ class Migration : public testing::Test {
     return request;
   }
 
-  // The tokens that may come next after `accepted`.
-  std::vector<TokenId> allowed_after(std::vector<TokenId> accepted) {
-    std::vector<std::uint32_t> mask((kVocab + 31) / 32);
+  // The tokens that may come next after `accepted`, of as many as the model foretells.
+  std::vector<TokenId> allowed_after(std::vector<TokenId> accepted, TokenId foretold = kVocab) {
+    std::vector<std::uint32_t> mask((static_cast<std::size_t>(foretold) + 31) / 32);
     last().constraint->start(accepted)->fill_mask(mask);
     std::vector<TokenId> ids;
-    for (TokenId id = 0; id < kVocab; ++id)
+    for (TokenId id = 0; id < foretold; ++id)
       if ((mask[static_cast<std::size_t>(id) / 32] >> (id % 32) & 1U) != 0) ids.push_back(id);
     return ids;
   }
@@ -58,6 +58,7 @@ TEST_F(Migration, AllowedTokensAreTheOnlyOnes) {
   complete(R"("allowed_token_ids":[5,257,64])");
   EXPECT_EQ(allowed_after({}), (std::vector<TokenId>{5, 64, 257}));
   EXPECT_EQ(allowed_after({5, 64}), (std::vector<TokenId>{5, 64, 257}));
+  EXPECT_EQ(allowed_after({}, kVocab + 200), (std::vector<TokenId>{5, 64, 257})) << "rows of the output that stand for no token";
 }
 
 TEST_F(Migration, BadWordsNeverComeToTheirEnd) {

@@ -36,7 +36,10 @@ class TokenRulesState final : public ConstraintState {
     } else {
       std::fill(allowed.begin(), allowed.end(), ~std::uint32_t{0});
     }
-    for (std::size_t word = 0; word < rules_.allowed.size(); ++word) allowed[word] &= rules_.allowed[word];
+    if (!rules_.allowed.empty()) {
+      for (std::size_t word = 0; word < rules_.allowed.size(); ++word) allowed[word] &= rules_.allowed[word];
+      std::ranges::fill(allowed.subspan(rules_.allowed.size()), 0U);  // the model may foretell more tokens than the vocabulary has
+    }
     for (const std::vector<TokenId>& sequence : rules_.banned) {
       const auto begun = std::span(sequence).first(sequence.size() - 1);
       if (begun.size() > last_.size() || !std::equal(begun.begin(), begun.end(), last_.end() - static_cast<std::ptrdiff_t>(begun.size())))
