@@ -95,6 +95,8 @@ struct EngineStats {
   std::uint32_t blocks_cached = 0;        // of the free ones, those whose contents can still be found
   std::uint32_t states_cached = 0;        // checkpoints of recurrent states that sequences may begin with
   std::uint32_t state_blocks_cached = 0;  // that these take, held by nobody but the cache or not
+  std::uint32_t state_blocks_most = 0;    // that they may take
+  std::uint64_t states_dropped = 0;       // those used longest ago, so that others found room in that
   static constexpr std::size_t kMostGroups = 16;
   std::uint32_t groups = 0;                               // of layers, each with blocks of its own
   std::array<std::uint32_t, kMostGroups> group_blocks{};  // that each of them holds

@@ -275,6 +275,20 @@ std::string describe_memory(const LoadedModel& loaded) {
                      format_size(loaded.kv.bytes), loaded.kv.tokens, format_size(loaded.language_model->workspace_bytes()));
 }
 
+namespace {
+
+// Whole blocks. Says so where that is not even one state.
+std::int32_t blocks_of_states(std::uint64_t memory, const LoadedModel& loaded) {
+  const model::KvGroups& groups = loaded.language_model->kv_groups();
+  const auto blocks = static_cast<std::int32_t>(std::min<std::uint64_t>(memory / groups.block_bytes(), std::uint64_t{1} << 30U));
+  if (blocks < groups.states.blocks())
+    spdlog::warn("--state-checkpoints: a recurrent state of {} takes {}, more than {}: the prefix cache keeps none", loaded.id,
+                 format_size(static_cast<std::uint64_t>(groups.states.blocks()) * groups.block_bytes()), format_size(memory));
+  return blocks;
+}
+
+}  // namespace
+
 sched::SchedulerOptions scheduler_options(const LoadedModel& loaded, const BatchOptions& batch, std::int32_t block_tokens) {
   sched::SchedulerOptions options;
   options.max_batch = batch.max_batch;
@@ -294,6 +308,7 @@ sched::SchedulerOptions scheduler_options(const LoadedModel& loaded, const Batch
   options.block_use = loaded.language_model->kv_groups().block_use();
   options.state_blocks = loaded.language_model->kv_groups().states.blocks();
   options.state_interval = batch.state_checkpoints;
+  if (batch.state_memory) options.most_state_blocks = blocks_of_states(*batch.state_memory, loaded);
   const auto ends = loaded.codec->end_of_generation();
   options.turn_ends.assign(ends.begin(), ends.end());
   options.blocks = loaded.kv.blocks;

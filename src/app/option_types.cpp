@@ -149,6 +149,25 @@ CLI::Option* add_bytes(CLI::App& app, const std::string& name, std::size_t& targ
       ->default_str(format_size(target));
 }
 
+CLI::Option* add_checkpoints(CLI::App& app, const std::string& name, std::int32_t& interval, std::optional<std::uint64_t>& memory,
+                             const std::string& help) {
+  constexpr std::int32_t kMost = 1 << 20;
+  return add_checked(
+             app, name, "N,SIZE", help,
+             [&interval, &memory](const std::string& text) {
+    const std::size_t comma = text.find(',');
+    const std::string first = text.substr(0, comma);
+    const bool is_size = comma == std::string::npos && first.find_first_not_of("0123456789") != std::string::npos && first.front() != '-';
+    if (!is_size && !read_integer(first, 0, kMost, interval)) return not_an_integer(first, 0, kMost);
+    if (!is_size && comma == std::string::npos) return std::string();
+    const auto size = parse_size(is_size ? text : text.substr(comma + 1));
+    if (!size) return size.error().message;
+    memory = *size;
+    return std::string();
+             })
+      ->default_str(fmt::to_string(interval));
+}
+
 CLI::Option* add_duration(CLI::App& app, const std::string& name, std::chrono::milliseconds& target, const std::string& help) {
   return add_checked(
              app, name, "TIME", help,

@@ -27,6 +27,9 @@ CLI::Option* add_size(CLI::App& app, const std::string& name, std::optional<std:
 CLI::Option* add_size(CLI::App& app, const std::string& name, std::uint64_t& target, const std::string& help);
 CLI::Option* add_bytes(CLI::App& app, const std::string& name, std::size_t& target, std::size_t least, std::size_t most,
                        const std::string& help);
+// "N", "SIZE" with a unit, or "N,SIZE": what is not said stays as it is.
+CLI::Option* add_checkpoints(CLI::App& app, const std::string& name, std::int32_t& interval, std::optional<std::uint64_t>& memory,
+                             const std::string& help);
 CLI::Option* add_duration(CLI::App& app, const std::string& name, std::chrono::milliseconds& target, const std::string& help);
 CLI::Option* add_timeout(CLI::App& app, const std::string& name, std::chrono::milliseconds& target, const std::string& help);  // not 0
 CLI::Option* add_kv_type(CLI::App& app, const std::string& name, std::optional<kernels::KvType>& target, const std::string& help);

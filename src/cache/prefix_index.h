@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <span>
@@ -45,7 +46,8 @@ PrefixKey xxh3_key(std::span<const std::byte> message);
 // to anybody and goes, with all below it; a handle of the others is lost alone, and may be attached again.
 //
 // Recurrent layers have no blocks of positions but a state, and one can go on only where there is one. So checkpoints of states hang at
-// (node, offset). A state may take several blocks of the pool, is evicted like other blocks and alone, and goes with its node.
+// (node, offset). A state may take several blocks of the pool, is evicted like other blocks and alone, and goes with its node. All of them
+// together take so many blocks at most (bound_states).
 //
 // A block that is not full yet is a leaf without a key: match() does not find it, but its beginning can be copied.
 class PrefixIndex {
@@ -81,7 +83,7 @@ class PrefixIndex {
   BlockId attach(BlockId node, std::int32_t group, BlockId block);
 
   // `state`, blocks which the caller holds, is the state after the first `offset` tokens of the block `node`. False, and nothing changes,
-  // when that is not in the tree, has not so many tokens, or has a state there.
+  // when that is not in the tree, has not so many tokens, or has a state there, or states may not take so many blocks.
   bool put_state(BlockId node, std::int32_t offset, std::span<const BlockId> state);
   // The longest beginning of `sequence` at whose end there is a state; `path` is what match() found of it. As with match(), the caller takes
   // references; the blocks are named until the index changes.
@@ -98,8 +100,12 @@ class PrefixIndex {
   static constexpr std::int32_t kState = -1;
   void on_evict(std::function<void(BlockId node, std::int32_t group)> hook) { on_evict_ = std::move(hook); }
 
-  // Blocks of the pool that checkpoints of states take.
+  // Blocks of the pool that checkpoints of states take. From bound_states() on these are at most so many: the state that was put or found
+  // longest ago goes, as if the pool had taken it.
   std::int32_t state_blocks() const { return static_cast<std::int32_t>(state_nodes_.size()); }
+  void bound_states(std::int32_t blocks);
+  // States that have gone for this.
+  std::uint64_t states_dropped() const { return states_dropped_; }
 
   // Forgets what nobody holds, without telling anybody. Returns how many of the pool's blocks that were.
   std::int32_t forget_unused();
@@ -221,11 +227,14 @@ class PrefixIndex {
   struct Checkpoint {
     std::int32_t offset = 0;
     std::vector<BlockId> state;
+    std::uint64_t used = 0;  // its key in by_use_
   };
-  const Checkpoint* last_checkpoint(BlockId node, std::int32_t most) const;
+  Checkpoint* last_checkpoint(BlockId node, std::int32_t most);
+  void use(Checkpoint& checkpoint);
+  void drop_unused_states();
   std::vector<Checkpoint> take_checkpoints(BlockId node);
   void give_checkpoints(BlockId node, std::vector<Checkpoint> checkpoints);
-  bool hang(BlockId node, std::int32_t offset, std::span<const BlockId> state);
+  bool hang(BlockId node, Checkpoint checkpoint);
   void forget_state(const Checkpoint& checkpoint);
   bool lose_state(BlockId block);
   bool lose_handle(BlockId block);
@@ -260,12 +269,16 @@ class PrefixIndex {
   std::vector<BlockId> owners_;                                       // [total], with more than one group: whose handle a block is
   std::unordered_map<BlockId, std::vector<Checkpoint>> checkpoints_;  // by node, of those that have any
   std::unordered_map<BlockId, BlockId> state_nodes_;                  // whose checkpoint a block is a part of
-  std::vector<BlockId> slots_;                                        // hash table with linear probing, at most half full; -1: vacant
-  std::unordered_map<BlockId, std::vector<MediaSpan>> media_;         // of blocks that have any
-  std::unordered_map<BlockId, OwnScope> scopes_;                      // of blocks without a parent; absent: an empty one
-  std::map<OwnScope, BlockId, ScopeLess> first_blocks_;               // by scope: the newest of those without a parent
-  std::vector<MediaSpan> part_media_;                                 // what part() cuts out
-  std::vector<std::byte> message_;                                    // what is being digested
+  std::map<std::uint64_t, BlockId> by_use_;                           // the first block of each checkpoint's state, that used last behind
+  std::uint64_t uses_ = 0;
+  std::int32_t most_state_blocks_ = std::numeric_limits<std::int32_t>::max();
+  std::uint64_t states_dropped_ = 0;
+  std::vector<BlockId> slots_;                                 // hash table with linear probing, at most half full; -1: vacant
+  std::unordered_map<BlockId, std::vector<MediaSpan>> media_;  // of blocks that have any
+  std::unordered_map<BlockId, OwnScope> scopes_;               // of blocks without a parent; absent: an empty one
+  std::map<OwnScope, BlockId, ScopeLess> first_blocks_;        // by scope: the newest of those without a parent
+  std::vector<MediaSpan> part_media_;                          // what part() cuts out
+  std::vector<std::byte> message_;                             // what is being digested
 };
 
 }  // namespace braid::cache

@@ -28,7 +28,9 @@ class BatchPlanner {
   explicit BatchPlanner(const SchedulerOptions& options)
       : groups_(options.groups, options.block_tokens, options.state_blocks), block_tokens_(options.block_tokens),
         max_batch_tokens_(options.max_batch_tokens), max_batch_(options.max_batch), draft_tokens_(options.draft_tokens),
-        state_interval_(options.prefix_cache && !options.kv_verify ? options.state_interval : kNoCheckpoints),
+        state_interval_(options.prefix_cache && !options.kv_verify && options.most_state_blocks >= options.state_blocks
+                            ? options.state_interval
+                            : kNoCheckpoints),
         turn_ends_(options.turn_ends) {}
 
   // A row for every sequence that can decode or take it up again, best rank first, with the KV block that it needs. Those whose stream is

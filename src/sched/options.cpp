@@ -23,7 +23,7 @@ std::optional<Error> find_fault(const SchedulerOptions& options) {
   if (options.stall_park.count() < 0 || options.stall_drop < options.stall_park)
     return invalid_argument("stall-drop must not be shorter than stall-park");
   if (options.draft_tokens < 0) return invalid_argument("the number of drafted tokens must not be negative");
-  if (options.state_blocks < 0 || options.state_interval < 0)
+  if (options.state_blocks < 0 || options.state_interval < 0 || options.most_state_blocks < 0)
     return invalid_argument("a recurrent state's blocks and state-checkpoints must not be negative");
   if (options.state_blocks > 0 && options.draft_tokens > 0)
     return invalid_argument("a model with recurrent layers cannot go back behind drafted tokens: leave speculation out");

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,15 +22,17 @@ struct SchedulerOptions {
   std::int32_t draft_tokens = 0;         // most that the executor drafts for a sequence in a step, and verifies; 0: it drafts none
   std::int32_t max_waiting = 16384;      // requests not yet admitted; the next one is refused with kOverloaded
   std::chrono::milliseconds priority_ageing{
-      10'000};                                    // a request that has waited so much longer goes before one of the next better priority
-  std::int32_t context_length = 0;                // tokens, prompt and answer together
-  std::int32_t block_tokens = 16;                 // positions of one KV block
-  std::int32_t blocks = 0;                        // KV blocks of the whole arena
-  std::int32_t stream_capacity = 64;              // tokens a client may lag behind before its sequence pauses
-  std::vector<step::Visibility> groups{{}};       // of layers that see alike, those that see everything first: see Groups
-  std::vector<double> block_use;                  // for each group, the share of a block's bytes that it uses; empty: all of them
-  std::int32_t state_blocks = 0;                  // of a sequence's recurrent state; 0: the model has none
-  std::int32_t state_interval = 512;              // positions between checkpoints of states; 0: only at the ends of prompts and answers
+      10'000};                               // a request that has waited so much longer goes before one of the next better priority
+  std::int32_t context_length = 0;           // tokens, prompt and answer together
+  std::int32_t block_tokens = 16;            // positions of one KV block
+  std::int32_t blocks = 0;                   // KV blocks of the whole arena
+  std::int32_t stream_capacity = 64;         // tokens a client may lag behind before its sequence pauses
+  std::vector<step::Visibility> groups{{}};  // of layers that see alike, those that see everything first: see Groups
+  std::vector<double> block_use;             // for each group, the share of a block's bytes that it uses; empty: all of them
+  std::int32_t state_blocks = 0;             // of a sequence's recurrent state; 0: the model has none
+  std::int32_t state_interval = 512;         // positions between checkpoints of states; 0: only at the ends of prompts and answers
+  std::int32_t most_state_blocks =
+      std::numeric_limits<std::int32_t>::max();   // that all checkpoints may take; fewer than one does: none is kept
   std::vector<TokenId> turn_ends;                 // behind these tokens of a prompt, too: other prompts part from it there
   std::chrono::milliseconds stall_park{10'000};   // a sequence whose stream has been full for so long gives its blocks up
   std::chrono::milliseconds stall_drop{300'000};  // and one after so long is ended

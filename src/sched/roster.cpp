@@ -28,6 +28,7 @@ Roster::Roster(const SchedulerOptions& options, store::BlockStore* store, std::f
       kv_verify_(options.kv_verify), queue_(options.priority_ageing) {
   if (options.prefix_cache) {
     prefix_index_.emplace(pool_, options.block_tokens, cache::xxh3_key, options.kv_identity, groups_.of_index());
+    prefix_index_->bound_states(options.most_state_blocks);
     shared_prefill_.emplace(*prefix_index_, options.block_tokens);
   }
   if (prefix_index_ && store != nullptr) {

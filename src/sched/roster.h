@@ -85,8 +85,9 @@ class Roster {
   // still read it run before any step that could write to it.
   void publish(Sequence& sequence);
 
-  // The prefix cache forgets what no sequence holds. Returns how many blocks that were.
   std::int32_t cached_state_blocks() const { return prefix_index_ ? prefix_index_->state_blocks() : 0; }
+  std::uint64_t states_dropped() const { return prefix_index_ ? prefix_index_->states_dropped() : 0; }
+  // The prefix cache forgets what no sequence holds. Returns how many blocks that were.
   std::int32_t forget_unused() { return prefix_index_ ? prefix_index_->forget_unused() : 0; }
 
   // Preempts until every sequence of the batch that needs a block to decode can have one, now or when the blocks of those who leave have

@@ -49,6 +49,9 @@ EngineStats Scheduler::stats() const {
   count_groups(stats);
   stats.blocks_cached = static_cast<std::uint32_t>(roster_.pool().cached());
   stats.state_blocks_cached = static_cast<std::uint32_t>(roster_.cached_state_blocks());
+  stats.state_blocks_most =
+      options_.state_blocks > 0 ? static_cast<std::uint32_t>(std::min(options_.most_state_blocks, options_.blocks)) : 0;
+  stats.states_dropped = roster_.states_dropped();
   stats.states_cached = options_.state_blocks > 0 ? stats.state_blocks_cached / static_cast<std::uint32_t>(options_.state_blocks) : 0;
   stats.cache_hit_tokens = roster_.cache_hit_tokens();
   stats.cache_miss_tokens = roster_.cache_miss_tokens();

@@ -150,6 +150,19 @@ TEST(CommandLine, ServeTakesItsDiskCache) {
   EXPECT_THAT(mistake({"serve", "--kv-disk-write", "never"}), HasSubstr("--kv-disk-write"));
 }
 
+TEST(CommandLine, CheckpointsHaveAnIntervalAndMemory) {
+  const auto of = [](const char* text) { return std::get<ServeOptions>(parse({"serve", "--state-checkpoints", text})).batch; };
+  EXPECT_EQ(of("256").state_checkpoints, 256);
+  EXPECT_FALSE(of("256").state_memory);
+  EXPECT_EQ(of("2GiB").state_checkpoints, 512) << "the default stays";
+  EXPECT_EQ(of("2GiB").state_memory, std::uint64_t{2} << 30U);
+  EXPECT_EQ(of("1.5M").state_memory, 3U << 19U);
+  EXPECT_EQ(of("0,64MiB").state_checkpoints, 0);
+  EXPECT_EQ(of("0,64MiB").state_memory, 64U << 20U);
+  for (const char* wrong : {"-1", "1048577", "64,", "64,x", "GiB", "2GiB,64", ",2GiB", "1 2"})
+    EXPECT_THAT(mistake({"serve", "--state-checkpoints", wrong}), HasSubstr("--state-checkpoints")) << wrong;
+}
+
 TEST(CommandLine, ServeTakesWhoMayAskAndWhatIsWrittenDown) {
   const auto options = std::get<ServeOptions>(parse(
       {"serve", "--cors-origin", "https://a.example", "m.gguf", "--cors-origin", "*", "--api-key-file", "keys", "--requests-per-minute",

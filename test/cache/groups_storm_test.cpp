@@ -21,10 +21,16 @@ using Tokens = std::vector<std::int32_t>;
 
 class GroupsStorm {
  public:
-  explicit GroupsStorm(std::uint32_t seed) : random_(seed) {}
+  // `most_states`: that are kept at once.
+  GroupsStorm(std::uint32_t seed, std::size_t most_states) : random_(seed), most_states_(most_states) {
+    index_.bound_states(static_cast<std::int32_t>(most_states_) * kStateBlocks + 1);
+  }
 
   void run(int operations) {
-    for (int i = 0; i < operations && !testing::Test::HasFailure(); ++i) operate();
+    for (int i = 0; i < operations && !testing::Test::HasFailure(); ++i) {
+      operate();
+      ASSERT_LE(index_.state_blocks(), static_cast<std::int32_t>(most_states_) * kStateBlocks);
+    }
     while (!sequences_.empty()) finish();
     EXPECT_EQ(pool_.free(), kTotal);
     EXPECT_GT(found_blocks_, 0U);
@@ -32,6 +38,7 @@ class GroupsStorm {
     EXPECT_GT(lost_handles_, 0U);
     EXPECT_GT(found_states_, 0U);
     EXPECT_GT(pool_.evictions(), 0U);
+    EXPECT_EQ(index_.states_dropped() > 0, most_states_ < kTotal / kStateBlocks);
   }
 
  private:
@@ -137,7 +144,7 @@ class GroupsStorm {
     for (std::size_t i = path.size(); i > 0; --i) {  // of states at the ends of whole blocks it is the last one
       const Tokens after = first(running.tokens, i * kBlock);
       const auto put = states_.find(after);
-      if (put == states_.end() || !is_untouched(put->second) || !is_whole(after)) continue;
+      if (put == states_.end() || !is_untouched(put->second) || !is_whole(after) || !is_recent(after)) continue;
       ASSERT_GE(tokens, static_cast<std::int32_t>(i * kBlock)) << "a state was missed";
       break;
     }
@@ -145,7 +152,15 @@ class GroupsStorm {
       pool_.share(block);
       running.more.push_back(block);
     }
+    if (tokens > 0) use(first(running.tokens, static_cast<std::size_t>(tokens)));
   }
+
+  // Of the last times that states were put or found, as many as states are kept: these are among the ones that stay.
+  void use(const Tokens& after) {
+    recent_.push_back(after);
+    if (recent_.size() > most_states_) recent_.erase(recent_.begin());
+  }
+  bool is_recent(const Tokens& after) const { return std::ranges::find(recent_, after) != recent_.end(); }
 
   // The next block of all groups.
   void compute(Running& running) {
@@ -194,7 +209,9 @@ class GroupsStorm {
     std::vector<BlockId> state;
     for (std::int32_t i = 0; i < kStateBlocks; ++i) state.push_back(take(kState + i, after));
     running.more.insert(running.more.end(), state.begin(), state.end());
-    if (!index_.put_state(node, offset, state) || offset < kBlock) return;
+    if (!index_.put_state(node, offset, state)) return;
+    use(after);
+    if (offset < kBlock) return;
     state.push_back(node);
     states_[after] = stamps(state);
   }
@@ -217,18 +234,21 @@ class GroupsStorm {
     Running& running = sequences_.back();
     for (; !running.more.empty(); running.more.pop_back()) pool_.release(running.more.back());
     for (; !running.places.empty(); running.places.pop_back())
-      for (const BlockId block : running.places.back())
-        if (block != PrefixIndex::kNoHandle) pool_.release(block);
+      for (std::int32_t i = 0, group = pick(kGroups); i < kGroups; ++i, group = (group + 1) % kGroups)  // any may be evicted first
+        if (const BlockId block = running.places.back()[static_cast<std::size_t>(group)]; block != PrefixIndex::kNoHandle)
+          pool_.release(block);
     sequences_.pop_back();
   }
 
   std::mt19937 random_;
+  const std::size_t most_states_;
   BlockPool pool_{kTotal, kGroups};
   PrefixIndex index_{pool_, kBlock, xxh3_key, {}, {kGroups, kAnchors}};
   std::vector<std::optional<Content>> contents_ = std::vector<std::optional<Content>>(kTotal);
   std::vector<std::uint64_t> taken_ = std::vector<std::uint64_t>(kTotal);  // how often each was
   std::map<Tokens, Stamps> known_;                                         // full blocks of the groups that see everything
   std::map<Tokens, Stamps> states_;                                        // at the ends of blocks, and the block
+  std::vector<Tokens> recent_;                                             // what came before the states that were used last
   std::vector<Running> sequences_;
   std::uint64_t found_blocks_ = 0;
   std::uint64_t found_handles_ = 0;
@@ -237,7 +257,7 @@ class GroupsStorm {
 };
 
 TEST(GroupsStorm, MillionOperationsMatchASimpleModel) {
-  for (std::uint32_t seed = 0; seed < 4; ++seed) GroupsStorm(seed).run(250'000);
+  for (std::uint32_t seed = 0; seed < 4; ++seed) GroupsStorm(seed, seed % 2 == 0 ? 20 : 1 + 2 * seed).run(250'000);
 }
 
 }  // namespace

@@ -104,6 +104,49 @@ TEST_F(States, GoWithTheirNode) {
   EXPECT_EQ(hit({1, 2, 3, 4, 5}).tokens, 0);
 }
 
+TEST_F(States, TakeNoMoreThanTheirBlocks) {
+  const auto blocks = publish({1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
+  index_.bound_states(4);
+  std::vector<std::vector<BlockId>> states;
+  const auto put = [&](std::size_t node, std::int32_t offset) {
+    states.push_back({*pool_.allocate(), *pool_.allocate()});
+    return index_.put_state(blocks[node], offset, states.back());
+  };
+  EXPECT_TRUE(put(0, 4));
+  EXPECT_TRUE(put(1, 4));
+  EXPECT_EQ(hit({1, 2, 3, 4, 99}).tokens, 4) << "found: used after the other one";
+  EXPECT_TRUE(put(2, 2));
+  EXPECT_EQ(index_.state_blocks(), 4);
+  EXPECT_EQ(index_.states_dropped(), 1U);
+  EXPECT_EQ(hit({1, 2, 3, 4, 5, 6, 7, 8, 99}).tokens, 4) << "the one that was used longest ago is gone";
+  EXPECT_EQ(hit({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}).tokens, 10);
+  for (const BlockId block : states[1]) pool_.release(block);
+  EXPECT_EQ(pool_.cached(), 0) << "nobody finds its blocks again";
+  index_.bound_states(3);
+  EXPECT_EQ(index_.state_blocks(), 2);
+  EXPECT_EQ(hit({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}).tokens, 10) << "found last";
+  index_.bound_states(1);
+  EXPECT_EQ(index_.state_blocks(), 0);
+  EXPECT_FALSE(put(0, 4)) << "one takes two";
+  EXPECT_EQ(index_.states_dropped(), 3U);
+}
+
+TEST_F(States, OfABlockThatBecomesFullKeepTheirTurn) {
+  const Tokens tokens = {1, 2, 3, 4, 5, 6};
+  const auto blocks = publish(tokens);
+  index_.bound_states(2);
+  const BlockId early = *pool_.allocate();
+  const BlockId late = *pool_.allocate();
+  ASSERT_TRUE(index_.put_state(blocks[1], 2, {&early, 1}));
+  ASSERT_TRUE(index_.put_state(blocks[0], 4, {&late, 1}));
+  const Tokens full = {1, 2, 3, 4, 5, 6, 7, 8};
+  ASSERT_EQ(index_.insert(blocks[0], view(full), 4, blocks[1]), blocks[1]);
+  const BlockId last = *pool_.allocate();
+  ASSERT_TRUE(index_.put_state(blocks[1], 4, {&last, 1}));
+  EXPECT_EQ(hit({1, 2, 3, 4, 5, 6, 77}).tokens, 4) << "the first one has gone, not the second";
+  EXPECT_EQ(hit({1, 2, 3, 4, 5, 6, 7, 8, 9}).tokens, 8);
+}
+
 // Random sequences over few tokens, whose states are put anywhere, under a pool that is always too small. What a hit names was put for the
 // very tokens before it and has not been handed out since, and it is the longest such beginning.
 class StatesStorm {

@@ -124,6 +124,39 @@ TEST(RecurrentStates, AreCounted) {
   EXPECT_EQ(without.scheduler->stats().states_cached, 0U);
 }
 
+// Those that were used last stay.
+TEST(RecurrentStates, TakeNoMoreThanTheirMemory) {
+  SchedulerOptions options = with_states(32);
+  options.most_state_blocks = 7;
+  Rig rig(options);
+  const auto prompt = Rig::prompt_of(100, 1);
+  rig.complete(prompt, 5);
+  EngineStats stats = rig.scheduler->stats();
+  EXPECT_EQ(stats.state_blocks_most, 7U);
+  EXPECT_EQ(stats.states_cached, 2U) << "before the prompt's last token, behind the answer's last but one";
+  EXPECT_EQ(stats.state_blocks_cached, 6U);
+  EXPECT_EQ(stats.states_dropped, 3U);
+  EXPECT_EQ(cached(rig.complete(prompt, 5)), 99);
+  for (std::int32_t other = 2; other < 5; ++other) {
+    rig.complete(Rig::prompt_of(20, other), 1);  // one state, and another one behind the whole prompt
+    EXPECT_EQ(rig.scheduler->stats().state_blocks_cached, 6U);
+  }
+  EXPECT_EQ(cached(rig.complete(prompt, 5)), 0) << "all of its states have gone";
+  rig.run_to_end();
+}
+
+TEST(RecurrentStates, OfWhichNoneFitsItsMemoryNoCopiesAreMade) {
+  SchedulerOptions options = with_states(32);
+  options.most_state_blocks = 2;
+  Rig rig(options);
+  const auto prompt = Rig::prompt_of(100, 1);
+  rig.complete(prompt, 5);
+  EXPECT_EQ(cached(rig.complete(prompt, 5)), 0);
+  EXPECT_EQ(rig.scheduler->stats().states_cached, 0U);
+  for (const StepRecord& step : rig.model.steps())
+    for (const step::StepRow& row : step.rows) EXPECT_EQ(row.snapshot_count, 0U);
+}
+
 TEST(RecurrentStates, WithoutCheckpointsOnTheWayAnEditedTurnBeginsAnew) {
   Rig rig(with_states(0));
   auto prompt = Rig::prompt_of(150, 1);

@@ -34,12 +34,14 @@ http::Response cache_stats(const ServiceStatus& status, std::string_view query) 
   http::Response response;
   fmt::format_to(
       std::back_inserter(response.body),
-      R"({{"blocks":{{"total":{},"in_use":{},"cached":{},"empty":{}}},"in_use_by_group":[{}],"states":{{"cached":{},"blocks":{}}},"fragmentation":{:.4f},)"
+      R"({{"blocks":{{"total":{},"in_use":{},"cached":{},"empty":{}}},"in_use_by_group":[{}],"states":{{"cached":{},"blocks":{},"most_blocks":{},"dropped":{}}},)"
+      R"("fragmentation":{:.4f},)"
       R"("tokens":{{"saved":{},"ram_hits":{},"disk_hits":{},"misses":{}}},"evictions":{},"verified_blocks":{},"disk":)",
       stats.blocks_total, stats.blocks_total - stats.blocks_free, stats.blocks_cached, stats.blocks_free - stats.blocks_cached,
       fmt::join(std::span(stats.group_blocks).first(stats.groups), ","), stats.states_cached, stats.state_blocks_cached,
-      stats.kv_fragmentation, stats.cache_hit_tokens, stats.cache_hit_tokens - stats.cache_disk_hit_tokens, stats.cache_disk_hit_tokens,
-      stats.cache_miss_tokens, stats.cache_evictions, stats.cache_verified_blocks);
+      stats.state_blocks_most, stats.states_dropped, stats.kv_fragmentation, stats.cache_hit_tokens,
+      stats.cache_hit_tokens - stats.cache_disk_hit_tokens, stats.cache_disk_hit_tokens, stats.cache_miss_tokens, stats.cache_evictions,
+      stats.cache_verified_blocks);
   if (stats.disk) {
     append_disk(response.body, *stats.disk);
   } else {

@@ -64,6 +64,8 @@ void add_cache(FamilyList& families, const EngineStats& stats) {
   families.gauge("kv_blocks_cached", "Blocks of the KV pool that nobody holds and whose contents can still be found.", stats.blocks_cached);
   families.gauge("kv_states_cached", "States of recurrent layers that requests may begin with.", stats.states_cached);
   families.gauge("kv_state_blocks_cached", "Blocks of the KV pool that these take.", stats.state_blocks_cached);
+  families.gauge("kv_state_blocks_limit", "Blocks of the KV pool that these may take.", stats.state_blocks_most);
+  families.counter("kv_states_dropped_total", "States forgotten so that others found room in that.", stats.states_dropped);
   families.gauge("kv_usage_ratio", "Share of the KV pool that running sequences hold.",
                  stats.blocks_total > 0 ? in_use / stats.blocks_total : 0.0);
   families.gauge("kv_unused_slots", "Positions of held blocks to which nothing has been written yet.", stats.kv_unused_slots);

@@ -15,8 +15,9 @@ void add_batch_options(CLI::App& app, BatchOptions& options) {
   add_integer(app, "--max-waiting", options.max_waiting, 1, 1 << 24, "Requests that may wait; more are answered with 429");
   add_duration(app, "--priority-ageing", options.priority_ageing,
                "A request that has waited so much longer goes before one of the next better priority");
-  add_integer(app, "--state-checkpoints", options.state_checkpoints, 0, 1 << 20,
-              "Tokens between two recurrent states that the prefix cache keeps, beside those at ends of turns and answers; 0: only those");
+  add_checkpoints(app, "--state-checkpoints", options.state_checkpoints, options.state_memory,
+                  "Tokens between two recurrent states that the prefix cache keeps, beside those at ends of turns and answers (0: only "
+                  "those), and how much of the KV pool all of them may take: 512, 2GiB, or 512,2GiB");
   add_duration(app, "--stall-park", options.stall_park,
                "A client whose full stream it has not read for so long loses its KV memory, and nothing else");
   add_duration(app, "--stall-drop", options.stall_drop, "One that has not read it for so long loses its answer");
