@@ -84,7 +84,7 @@ void PrefixIndex::detach(BlockId block) {
 bool PrefixIndex::lose_handle(BlockId block) {
   if (owners_.empty() || owners_[static_cast<std::size_t>(block)] == kNone) return false;
   const BlockId owner = owners_[static_cast<std::size_t>(block)];
-  if (on_evict_ && is_full(owner)) on_evict_(owner, group_of(owner, block));
+  if (on_evict_ && is_full(owner)) on_evict_(owner, group_of(owner, block), node(owner).filled);
   detach(block);
   for (std::int32_t group = 1; group < groups_.anchors; ++group)
     if (handle(owner, group) == kNoHandle) return forget(owner), true;
@@ -306,13 +306,13 @@ void PrefixIndex::remove(BlockId block) {
 
 void PrefixIndex::announce(BlockId node) const {
   for (std::int32_t group = 0; group < groups_.count; ++group)
-    if (handle(node, group) != kNoHandle) on_evict_(node, group);
-  if (!state_at_end(node).empty()) on_evict_(node, kState);
+    if (handle(node, group) != kNoHandle) on_evict_(node, group, this->node(node).filled);
 }
 
 void PrefixIndex::announce_with_all_below(BlockId block) const {
   for (BlockId at = block; at != kNone;) {
     if (is_full(at)) announce(at);
+    announce_states(at);
     if (node(at).first_child != kNone) {
       at = node(at).first_child;
       continue;

@@ -92,13 +92,14 @@ class PrefixIndex {
     std::span<const BlockId> state;
   };
   StateHit last_state(const SequenceView& sequence, std::span<const BlockId> path);
-  // That at the end of a full block; empty: there is none.
-  std::span<const BlockId> state_at_end(BlockId node) const;
+  // That after the first `offset` tokens of the node; empty: there is none.
+  std::span<const BlockId> state_at(BlockId node, std::int32_t offset) const;
 
-  // Called for what is forgotten of each full block because the pool evicts that or something above it, while the index still knows it and
-  // its parents: for each group that has a block of its positions, and for the state at its end (kState). What lies below comes later.
+  // Called for what is forgotten because the pool evicts that or something above it, while the index still knows it and its parents: for
+  // each group that has a block of a full block's positions, and for each state (kState), then with the tokens of the node that it is after.
+  // What lies below comes later.
   static constexpr std::int32_t kState = -1;
-  void on_evict(std::function<void(BlockId node, std::int32_t group)> hook) { on_evict_ = std::move(hook); }
+  void on_evict(std::function<void(BlockId node, std::int32_t group, std::int32_t offset)> hook) { on_evict_ = std::move(hook); }
 
   // Blocks of the pool that checkpoints of states take. From bound_states() on these are at most so many: the state that was put or found
   // longest ago goes, as if the pool had taken it.
@@ -247,6 +248,7 @@ class PrefixIndex {
   void remove(BlockId block);
   bool is_full(BlockId node) const { return this->node(node).filled == static_cast<std::int32_t>(block_tokens_); }
   void announce(BlockId node) const;
+  void announce_states(BlockId node) const;
   void announce_with_all_below(BlockId block) const;
   void remove_with_all_below(BlockId block);
   void vacate(BlockId block);
@@ -261,7 +263,7 @@ class PrefixIndex {
   std::size_t block_tokens_;
   Digest digest_;
   std::string identity_;
-  std::function<void(BlockId, std::int32_t)> on_evict_;
+  std::function<void(BlockId, std::int32_t, std::int32_t)> on_evict_;
   std::vector<Node> nodes_;           // [total]
   std::vector<std::int32_t> tokens_;  // [total, block_tokens]
   Groups groups_;

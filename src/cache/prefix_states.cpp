@@ -66,10 +66,17 @@ PrefixIndex::StateHit PrefixIndex::last_state(const SequenceView& sequence, std:
   return hit;
 }
 
-std::span<const BlockId> PrefixIndex::state_at_end(BlockId node) const {
-  const auto found = is_full(node) ? checkpoints_.find(node) : checkpoints_.end();
-  if (found == checkpoints_.end() || std::cmp_less(found->second.back().offset, block_tokens_)) return {};
-  return found->second.back().state;
+std::span<const BlockId> PrefixIndex::state_at(BlockId node, std::int32_t offset) const {
+  const auto found = checkpoints_.find(node);
+  if (found == checkpoints_.end()) return {};
+  const auto there = std::ranges::find(found->second, offset, &Checkpoint::offset);
+  return there != found->second.end() ? std::span<const BlockId>(there->state) : std::span<const BlockId>();
+}
+
+void PrefixIndex::announce_states(BlockId node) const {
+  const auto found = checkpoints_.find(node);
+  if (found == checkpoints_.end()) return;
+  for (const Checkpoint& checkpoint : found->second) on_evict_(node, kState, checkpoint.offset);
 }
 
 // Of the node's first `most` tokens; null: none.
@@ -105,8 +112,8 @@ bool PrefixIndex::lose_state(BlockId block) {
   const auto found = state_nodes_.find(block);
   if (found == state_nodes_.end()) return false;
   const auto there = checkpoints_.find(found->second);
-  if (on_evict_ && std::ranges::count(state_at_end(there->first), block) > 0) on_evict_(there->first, kState);
   const auto lost = std::ranges::find_if(there->second, [&](const Checkpoint& one) { return std::ranges::count(one.state, block) > 0; });
+  if (on_evict_) on_evict_(there->first, kState, lost->offset);
   const Checkpoint checkpoint = std::move(*lost);
   there->second.erase(lost);
   if (there->second.empty()) checkpoints_.erase(there);

@@ -15,10 +15,10 @@ DiskTier::DiskTier(store::BlockStore& store, cache::PrefixIndex& index, const Sc
   static_assert(std::tuple_size_v<decltype(posted_)> == ComputeStrand::kMaxPosted);
 }
 
-bool DiskTier::has_block(const cache::PrefixKey& key) const {
-  for (std::int32_t group = 0; group < groups_; ++group)
-    if (!store_.contains(piece_key(key, group))) return false;
-  return true;
+std::size_t DiskTier::missing_groups(const cache::PrefixKey& key) const {
+  std::size_t missing = 0;
+  for (std::int32_t group = 0; group < groups_; ++group) missing += store_.contains(piece_key(key, group)) ? 0 : 1;
+  return missing;
 }
 
 std::size_t DiskTier::missing_parts(const cache::PrefixKey& key) const {
@@ -29,14 +29,22 @@ std::size_t DiskTier::missing_parts(const cache::PrefixKey& key) const {
 
 void DiskTier::save(cache::BlockId node, std::int32_t group) {
   const cache::PrefixKey& key = index_.key(node);
-  if (group != cache::PrefixIndex::kState) {
-    if (group < groups_ && wants(piece_key(key, group))) add_save(index_.handle(node, group), group, key, index_.path_to(node, path_));
-    return;
-  }
-  const std::span<const cache::BlockId> state = index_.state_at_end(node);
-  const std::size_t missing = missing_parts(key);
+  if (group < groups_ && wants(piece_key(key, group))) add_save(index_.handle(node, group), group, key, index_.path_to(node, path_));
+}
+
+// Within a block with the block's beginning, under the key of just these tokens: how the block goes on is not known to whom it is of use.
+void DiskTier::save_state(cache::BlockId node, std::int32_t offset) {
+  const cache::SequenceView whole = index_.path_to(node, path_);
+  const std::size_t begin = (path_.blocks.size() - 1) * block_tokens_;
+  const cache::SequenceView sequence = whole.first(begin + static_cast<std::size_t>(offset));
+  const cache::PrefixKey key = index_.next_key(begin > 0 ? index_.key(path_.blocks[1]) : cache::PrefixKey(), sequence, begin);
+  const bool is_within = std::cmp_less(offset, block_tokens_);
+  for (std::int32_t group = 0; is_within && group < groups_; ++group)
+    if (index_.handle(node, group) == cache::PrefixIndex::kNoHandle) return;
+  const std::size_t missing = missing_parts(key) + (is_within ? missing_groups(key) : 0);
   if (missing == 0 || store_.free_buffers() < missing) return;  // a part of a state is of no use
-  const cache::SequenceView sequence = index_.path_to(node, path_);
+  for (std::int32_t group = 0; is_within && group < groups_; ++group) add_save(index_.handle(node, group), group, key, sequence);
+  const std::span<const cache::BlockId> state = index_.state_at(node, offset);
   for (std::int32_t part = 0; part < state_blocks_; ++part) add_save(state[static_cast<std::size_t>(part)], groups_ + part, key, sequence);
 }
 
@@ -91,8 +99,9 @@ bool DiskTier::is_on_its_way(const Restoration& wanted) const {
 
 std::shared_ptr<Restoration> DiskTier::restore(std::shared_ptr<Restoration> prefetched, const cache::SequenceView& sequence,
                                                std::int32_t have) {
+  const std::int32_t blocks = have / static_cast<std::int32_t>(block_tokens_);
   const auto holds = [&](const Restoration& r) {
-    return have >= r.begin && have < r.end && std::cmp_less((have - r.begin) * groups_, r.pieces.size());
+    return blocks >= r.begin && blocks < r.end && have < r.tokens && std::cmp_less((blocks - r.begin) * groups_, r.pieces.size());
   };
   if (prefetched == nullptr || !holds(*prefetched)) {
     prefetched.reset();  // gives its buffers back first
@@ -100,29 +109,45 @@ std::shared_ptr<Restoration> DiskTier::restore(std::shared_ptr<Restoration> pref
     if (restoration != nullptr) ask(restoration, 0);
     return restoration;
   }
-  prefetched->pieces.erase(prefetched->pieces.begin(), prefetched->pieces.begin() + (have - prefetched->begin) * groups_);
-  prefetched->begin = have;
-  prefetched->next = have * groups_;
+  prefetched->pieces.erase(prefetched->pieces.begin(), prefetched->pieces.begin() + (blocks - prefetched->begin) * groups_);
+  prefetched->begin = blocks;
+  prefetched->next = blocks * groups_;
   prefetched->begun = prefetched->progress = std::chrono::steady_clock::now();
   return prefetched;
 }
 
 std::shared_ptr<Restoration> DiskTier::find(const cache::SequenceView& sequence, std::int32_t have) const {
   auto restoration = std::make_shared<Restoration>();
-  index_.keys(sequence, restoration->keys);
-  const auto begin = restoration->keys.begin() + have;
-  auto end = std::find_if_not(begin, restoration->keys.end(), [this](const cache::PrefixKey& key) { return has_block(key); });
-  while (end != begin && !has_state(*std::prev(end))) --end;
-  if (end == begin) return nullptr;
-  restoration->groups = groups_;
-  restoration->state_blocks = state_blocks_;
-  restoration->begin = have;
-  restoration->next = have * groups_;
-  restoration->end = static_cast<std::int32_t>(end - restoration->keys.begin());
-  const auto length = static_cast<std::size_t>(restoration->end) * block_tokens_;
-  restoration->prefix = std::make_shared<const store::Prefix>(sequence.first(length));
+  Restoration& r = *restoration;
+  index_.keys(sequence, r.keys);
+  r.begin = have / static_cast<std::int32_t>(block_tokens_);
+  const auto end = std::find_if_not(r.keys.begin() + r.begin, r.keys.end(), [this](const cache::PrefixKey& key) { return has_block(key); });
+  r.keys.erase(end, r.keys.end());
+  r.tokens = state_blocks_ > 0 ? find_state(sequence, have, r.keys) : static_cast<std::int32_t>(r.keys.size() * block_tokens_);
+  if (r.tokens <= have) return nullptr;
+  r.groups = groups_;
+  r.state_blocks = state_blocks_;
+  r.next = r.begin * groups_;
+  r.end = static_cast<std::int32_t>(r.keys.size());
+  restoration->prefix = std::make_shared<const store::Prefix>(sequence.first(static_cast<std::size_t>(r.tokens)));
   restoration->begun = restoration->progress = std::chrono::steady_clock::now();
   return restoration;
+}
+
+// After how many tokens the last state is that the disk has, at the end of one of these blocks or within the one that follows, whose key is
+// then the last. Not more than `have`: there is none behind these.
+std::int32_t DiskTier::find_state(const cache::SequenceView& sequence, std::int32_t have, std::vector<cache::PrefixKey>& keys) const {
+  const auto least = static_cast<std::size_t>(have);
+  for (;; keys.pop_back()) {
+    const std::size_t begin = keys.size() * block_tokens_;
+    for (std::size_t end = std::min(begin + block_tokens_ - 1, sequence.tokens.size()); end > std::max(begin, least); --end) {
+      const cache::PrefixKey key = index_.next_key(keys.empty() ? cache::PrefixKey() : keys.back(), sequence.first(end), begin);
+      if (!has_state(key) || !has_block(key)) continue;
+      keys.push_back(key);
+      return static_cast<std::int32_t>(end);
+    }
+    if (begin <= least || has_state(keys.back())) return static_cast<std::int32_t>(begin);
+  }
 }
 
 void DiskTier::ask(const std::shared_ptr<Restoration>& restoration, std::size_t spare) {
@@ -132,11 +157,12 @@ void DiskTier::ask(const std::shared_ptr<Restoration>& restoration, std::size_t 
     const std::int32_t block = part >= 0 ? r.end - 1 : piece / groups_;
     const cache::PrefixKey key = piece_key(r.keys[static_cast<std::size_t>(block)], part >= 0 ? groups_ + part : piece % groups_);
     r.pieces.emplace_back();
-    const bool is_asked = store_.read(key, r.prefix, static_cast<std::size_t>(block + 1) * block_tokens_,
-                                      [this, piece, weak = std::weak_ptr(restoration)](std::optional<store::ReadBlock> read) {
-      if (const auto alive = weak.lock()) on_arrived(*alive, piece, std::move(read));
-      on_progress_();
-    });
+    const std::size_t tokens = std::min(static_cast<std::size_t>(block + 1) * block_tokens_, r.prefix->tokens.size());
+    const bool is_asked =
+        store_.read(key, r.prefix, tokens, [this, piece, weak = std::weak_ptr(restoration)](std::optional<store::ReadBlock> read) {
+          if (const auto alive = weak.lock()) on_arrived(*alive, piece, std::move(read));
+          on_progress_();
+        });
     if (is_asked) {
       r.progress = std::chrono::steady_clock::now();
       continue;

@@ -36,15 +36,17 @@ inline std::int32_t groups_with_records(const std::vector<double>& block_use) {
 // What of one sequence is on its way from disk, in order. A sequence owns its own; dropping it cancels.
 //
 // It comes in pieces: what each group of layers has of a block, block after block, then the parts of the recurrent state at the end.
-// Without that state the blocks are of no use, so where one is wanted nothing counts before all of it is loaded.
+// Without that state the blocks are of no use, so where one is wanted nothing counts before all of it is loaded. A state may be within the
+// last block, which has records of its own then, for just the tokens before it.
 struct Restoration {
   std::int32_t groups = 1;        // pieces of a block; 0: blocks hold nothing, as those of a model without attention
   std::int32_t state_blocks = 0;  // pieces of the state; 0: none is wanted, or it will not come
   std::int32_t begin = 0;         // blocks before this one are there
   std::int32_t end = 0;           // where to stop: the first block that the disk does not have, or could not read
+  std::int32_t tokens = 0;        // from the sequence's beginning, that all of it stands for
   std::int32_t next = 0;          // the piece that is to be loaded next; what group g has of block i is piece i * groups + g
   std::deque<std::optional<store::ReadBlock>> pieces;  // from `next` on, those that have been asked for: what has arrived
-  std::vector<cache::PrefixKey> keys;                  // of blocks [0, end)
+  std::vector<cache::PrefixKey> keys;                  // of blocks [0, end), of the last one as far as `tokens` reach
   std::shared_ptr<const store::Prefix> prefix;
   std::chrono::steady_clock::time_point begun;     // when the sequence got its blocks
   std::int32_t loaded = 0;                         // blocks since
@@ -66,16 +68,17 @@ struct Restoration {
 //
 // Each group of layers has a record of a block, if its blocks hold anything, and each part of a state one. Saving: what is evicted while a
 // plan is made, or published when everything is to be written, is saved by that plan, before its new owner's rows run. Once the step is
-// back the record goes to the store. States are kept that lie at the end of a full block, all parts or none. Restoring: records are read into buffers while
+// back the record goes to the store. States are kept with all parts or not at all, and within a block together with its beginning. Restoring: records are read into buffers while
 // the sequence queues; once it is in the batch and has blocks, plans load them, in order, before the sequence's first rows.
 class DiskTier {
  public:
   // `on_progress` is called when a block has arrived, or will not, or buffers have become free; index and store outlive the tier.
   DiskTier(store::BlockStore& store, cache::PrefixIndex& index, const SchedulerOptions& options, std::function<void()> on_progress);
 
-  // What the group has of a full block of the index, or the state at its end (PrefixIndex::kState), is worth keeping: the next plan saves
-  // it, unless the disk has it.
+  // What the group has of a full block of the index, or the state after the first `offset` tokens of a block, is worth keeping: the next plan
+  // saves it, unless the disk has it.
   void save(cache::BlockId node, std::int32_t group);
+  void save_state(cache::BlockId node, std::int32_t offset);
   // The same of what a group has of the last block of a sequence, which has this key and need not be in the index.
   void save(cache::BlockId block, std::int32_t group, const cache::PrefixKey& key, const cache::SequenceView& sequence);
 
@@ -83,11 +86,11 @@ class DiskTier {
   // it, and aborts the process when they differ. False when it does not, or there is no buffer. `what` says what is compared.
   bool verify(cache::BlockId node, std::int32_t group, std::string what);
 
-  // Begins to read what follows the first `have` blocks of a sequence that may wait for long: takes no more than its share of the
+  // Begins to read what follows the first `have` tokens of a sequence that may wait for long: takes no more than its share of the
   // buffers. Null when the disk has nothing of it, or is being asked for all of that already: who waits with equal beginnings follows the
   // first of them.
   std::shared_ptr<Restoration> prefetch(const cache::SequenceView& sequence, std::int32_t have);
-  // The same for one that has got its blocks, `have` of them with contents; goes on with what was prefetched (or null) if it fits.
+  // The same for one that has got its blocks, with contents of `have` tokens; goes on with what was prefetched (or null) if it fits.
   std::shared_ptr<Restoration> restore(std::shared_ptr<Restoration> prefetched, const cache::SequenceView& sequence, std::int32_t have);
 
   // Loads what has arrived into the sequence's blocks, as many as it has, and asks for more. Returns how many blocks are complete by that.
@@ -117,10 +120,12 @@ class DiskTier {
   };
 
   std::shared_ptr<Restoration> find(const cache::SequenceView& sequence, std::int32_t have) const;  // null when the disk has nothing
+  std::int32_t find_state(const cache::SequenceView& sequence, std::int32_t have, std::vector<cache::PrefixKey>& keys) const;
   bool is_on_its_way(const Restoration& wanted) const;
-  bool has_block(const cache::PrefixKey& key) const;
+  bool has_block(const cache::PrefixKey& key) const { return missing_groups(key) == 0; }
   bool has_state(const cache::PrefixKey& key) const { return missing_parts(key) == 0; }
   std::size_t missing_parts(const cache::PrefixKey& key) const;
+  std::size_t missing_groups(const cache::PrefixKey& key) const;
   bool wants(const cache::PrefixKey& key) const { return !store_.contains(key) && store_.free_buffers() > 0; }
   void add_save(cache::BlockId block, std::int32_t piece, const cache::PrefixKey& key, const cache::SequenceView& sequence);
   // `spare` buffers are left for others.

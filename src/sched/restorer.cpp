@@ -20,8 +20,8 @@ void Restorer::prefetch(Sequence& sequence) {
   const auto wanted = sequence.view().first(sequence.tokens.size() - 1);
   path_.clear();
   index_.match(wanted, path_);
-  std::int32_t have = sequence.blocks.reach(index_, path_);
-  if (groups_.has_states()) have = std::min(have, index_.last_state(wanted, path_).tokens / block_tokens_);
+  std::int32_t have = sequence.blocks.reach(index_, path_) * block_tokens_;
+  if (groups_.has_states()) have = std::min(have + block_tokens_ - 1, index_.last_state(wanted, path_).tokens);
   sequence.restoration = tier_.prefetch(wanted, have);
 }
 
@@ -30,8 +30,9 @@ bool Restorer::begin(Sequence& sequence, double prefill_rate) {
   if (!is_at_its_end || !may_restore(sequence) || (!disk_always_ && !choice_.takes_disk(prefill_rate, sequence.restoration != nullptr))) {
     sequence.restoration.reset();
   } else {
-    sequence.restoration =
-        tier_.restore(std::move(sequence.restoration), sequence.view().first(sequence.tokens.size() - 1), sequence.progress.published());
+    const std::int32_t behind = sequence.state != nullptr ? sequence.state->source_end : 0;
+    sequence.restoration = tier_.restore(std::move(sequence.restoration), sequence.view().first(sequence.tokens.size() - 1),
+                                         std::max(sequence.progress.published_positions(), behind));
   }
   return sequence.restoration != nullptr;
 }
@@ -42,7 +43,7 @@ void Restorer::load(SequenceMap& batch, step::StepPlan& plan, std::vector<Sequen
     if (groups_.any_window()) move_window(sequence, groups_, places_to_restore(sequence));
     const std::size_t loads = plan.loads.size();
     const std::int32_t loaded = tier_.load(sequence.restoration, sequence.blocks, plan);
-    if (!groups_.has_states()) count(sequence, loaded);
+    if (!groups_.has_states()) count(sequence, loaded * block_tokens_);
     const bool is_in_vain = groups_.has_states() && sequence.restoration->has_ended() && sequence.restoration->state_blocks == 0;
     // Parts of a state whose rest is lost: this plan may copy another one to the same place, and loads come after copies.
     if (is_in_vain) plan.loads.resize(loads);
@@ -52,7 +53,7 @@ void Restorer::load(SequenceMap& batch, step::StepPlan& plan, std::vector<Sequen
     }
     if (!sequence.restoration->has_ended()) continue;
     if (sequence.restoration->state_blocks > 0) {  // and it goes on from there, not from what the pool had
-      count(sequence, sequence.restoration->end - sequence.restoration->begin);
+      count(sequence, sequence.restoration->tokens - sequence.restoration->begin * block_tokens_);
       sequence.fork_source.clear();
       sequence.state->source.clear();
     }
@@ -63,9 +64,9 @@ void Restorer::load(SequenceMap& batch, step::StepPlan& plan, std::vector<Sequen
   }
 }
 
-void Restorer::count(Sequence& sequence, std::int32_t blocks) {
-  sequence.progress.reuse(blocks * block_tokens_);
-  hit_tokens_ += static_cast<std::uint64_t>(blocks * block_tokens_);
+void Restorer::count(Sequence& sequence, std::int32_t tokens) {
+  sequence.progress.reuse(tokens);
+  hit_tokens_ += static_cast<std::uint64_t>(tokens);
 }
 
 // What every group sees at once, and the places of what is not seen any more.

@@ -37,14 +37,12 @@ class Restorer {
 
   // All full blocks of it that have come back.
   void save_full(Sequence& sequence);
-  // The state at the end of a full block of the index.
-  void save_state(cache::BlockId node) { tier_.save(node, cache::PrefixIndex::kState); }
 
   std::uint64_t hit_tokens() const { return hit_tokens_; }
 
  private:
   bool may_restore(const Sequence& sequence) const;
-  void count(Sequence& sequence, std::int32_t blocks);
+  void count(Sequence& sequence, std::int32_t tokens);
   std::int32_t places_to_restore(const Sequence& sequence) const;
 
   cache::PrefixIndex& index_;

@@ -33,7 +33,9 @@ Roster::Roster(const SchedulerOptions& options, store::BlockStore* store, std::f
   }
   if (prefix_index_ && store != nullptr) {
     restorer_.emplace(*store, *prefix_index_, groups_, options, std::move(on_progress));
-    prefix_index_->on_evict([this](cache::BlockId node, std::int32_t group) { restorer_->tier().save(node, group); });
+    prefix_index_->on_evict([&tier = restorer_->tier()](cache::BlockId node, std::int32_t group, std::int32_t offset) {
+      group == cache::PrefixIndex::kState ? tier.save_state(node, offset) : tier.save(node, group);
+    });
   }
   for (auto slot = static_cast<step::SlotId>(options.max_batch); slot > 0; --slot) slots_.push_back(slot - 1);
 }

@@ -51,8 +51,8 @@ cache::BlockId Roster::node_of_end(const Sequence& sequence, std::int32_t end, c
 
 // A checkpoint after the first `end` positions, which end in that node.
 void Roster::put_state(cache::BlockId node, std::int32_t end, const cache::BlockTable& state) {
-  prefix_index_->put_state(node, (end - 1) % block_tokens_ + 1, state.all());
-  if (write_through_ && restorer_ && end % block_tokens_ == 0) restorer_->save_state(node);
+  const std::int32_t offset = (end - 1) % block_tokens_ + 1;
+  if (prefix_index_->put_state(node, offset, state.all()) && write_through_ && restorer_) restorer_->tier().save_state(node, offset);
 }
 
 // Copies that are back become checkpoints. One that ends in the block that is not full yet waits for that, and goes if the block stays

@@ -41,7 +41,7 @@ class IndexStorm {
   IndexStorm(std::uint32_t seed, PrefixIndex::Digest digest, bool exact, bool has_media)
       : random_(seed), index_(pool_, kBlockTokens, digest), contents_(kTotal), last_release_(kTotal, 0), exact_(exact),
         has_media_(has_media) {
-    index_.on_evict([this](BlockId block, std::int32_t group) {
+    index_.on_evict([this](BlockId block, std::int32_t group, std::int32_t) {
       if (group != 0) return;
       PrefixIndex::Path path;
       const SequenceView found = index_.path_to(block, path);

@@ -136,7 +136,7 @@ TEST_F(PrefixIndexTest, BlocksOutliveTheirSequence) {
 // What a lower tier needs to keep an evicted block: everything it stands for.
 TEST_F(PrefixIndexTest, ForgetsWhatNobodyHoldsAndTellsNobody) {
   int told = 0;
-  index_.on_evict([&told](BlockId, std::int32_t) { ++told; });
+  index_.on_evict([&told](BlockId, std::int32_t, std::int32_t) { ++told; });
   const auto held = compute({1, 2, 3, 4});
   compute({1, 2, 7, 8, 9, 10}, {});  // its first block is the same
   compute({5, 6}, {"", "mine"});
@@ -158,7 +158,7 @@ TEST_F(PrefixIndexTest, TellsKeyAndPathOfABlockThatIsEvicted) {
   ASSERT_EQ(keys.size(), 3U);
   std::vector<std::pair<PrefixKey, Tokens>> evicted;
   PrefixIndex::Path path{{3}, {99}, {image(7, 7, 7)}};
-  index_.on_evict([&](BlockId block, std::int32_t) {
+  index_.on_evict([&](BlockId block, std::int32_t, std::int32_t) {
     const SequenceView found = index_.path_to(block, path);
     EXPECT_EQ(found.scope, (Scope{"tuned", "mine"}));
     const std::vector<MediaSpan> part{image(1, 3, 1)};
@@ -179,7 +179,7 @@ TEST_F(PrefixIndexTest, TellsAllThatGoesWithAnEvictedBeginning) {
   held->drop(0, 1);
   branch->drop(0, 1);
   std::vector<Tokens> told;
-  index_.on_evict([&](BlockId block, std::int32_t) {
+  index_.on_evict([&](BlockId block, std::int32_t, std::int32_t) {
     PrefixIndex::Path path;
     index_.path_to(block, path);
     told.push_back(path.tokens);

@@ -184,7 +184,7 @@ SchedulerOptions recurrent_options(std::int32_t blocks, bool write_through) {
   return options;
 }
 
-// As far as a state is on disk: those at the ends of full blocks are.
+// Before the prompt's last token, within a block.
 TEST(DiskTier, AStateComesBackWithTheBlocksBeforeIt) {
   for (const bool write_through : {true, false}) {
     const Folder folder;
@@ -196,11 +196,52 @@ TEST(DiskTier, AStateComesBackWithTheBlocksBeforeIt) {
       server.rig->run_to_end();
     }
     Server server(folder.path(), recurrent_options(100, write_through));
-    EXPECT_EQ(server.cached(prompt, 20), 80) << write_through;
-    EXPECT_EQ(server.rig->scheduler->stats().cache_disk_hit_tokens, 80U);
-    EXPECT_EQ(server.cached(prompt, 20), 89) << "from RAM";
+    EXPECT_EQ(server.cached(prompt, 20), 89) << write_through;
+    EXPECT_EQ(server.rig->scheduler->stats().cache_disk_hit_tokens, 89U);
+    EXPECT_EQ(server.cached(prompt, 20), 89);
     server.rig->run_to_end();
   }
+}
+
+// Wherever in a block the answer has ended, and whether the model has attention or not.
+TEST(DiskTier, AfterARestartATurnComputesWhatFollowsTheLastCheckpoint) {
+  for (std::int32_t length = 50; length < 58; ++length) {
+    const Folder folder;
+    SchedulerOptions options = recurrent_options(200, true);
+    options.state_interval = 0;
+    if (length % 2 == 0) options.groups.emplace_back();
+    auto chat = Rig::prompt_of(length, 1);
+    for (std::int32_t turn = 0; turn < 3; ++turn) {
+      Server server(folder.path(), options);
+      const auto known = static_cast<std::int32_t>(chat.size());
+      if (turn > 0) {
+        const auto next = Rig::prompt_of(5 + turn, 100 + turn);
+        chat.insert(chat.end(), next.begin(), next.end());
+      }
+      const Client& client = server.rig->complete(chat, 9);
+      EXPECT_EQ(client.finish->usage.cached_tokens, turn > 0 ? known - 1 : 0) << length;
+      EXPECT_EQ(server.rig->scheduler->stats().cache_disk_hit_tokens, turn > 0 ? static_cast<std::uint64_t>(known - 1) : 0U);
+      chat.insert(chat.end(), client.tokens.begin(), client.tokens.end());
+      server.rig->run_to_end();
+    }
+  }
+}
+
+// What RAM has of it may be more than the disk's, also within the same block.
+TEST(DiskTier, AStateInRamThatIsFurtherOnIsGoneOnWith) {
+  const Folder folder;
+  SchedulerOptions options = recurrent_options(200, true);
+  options.state_interval = 0;
+  const auto prompt = Rig::prompt_of(60, 1);
+  const auto first = [&](std::int32_t count) { return std::vector<TokenId>(prompt.begin(), prompt.begin() + count); };
+  leave_on_disk(first(54), folder.path(), options);  // a state behind token 53
+  options.write_through = false;
+  Server server(folder.path(), options);
+  EXPECT_EQ(server.cached(first(56), 1), 53);
+  EXPECT_EQ(server.rig->scheduler->stats().cache_disk_hit_tokens, 53U);
+  EXPECT_EQ(server.cached(prompt, 1), 56) << "behind the prompt of one token that answered";
+  EXPECT_EQ(server.rig->scheduler->stats().cache_disk_hit_tokens, 53U);
+  server.rig->run_to_end();
 }
 
 // Blocks alone are of no use: what was loaded of them does not count, and the prompt is computed.
@@ -213,7 +254,7 @@ TEST(DiskTier, WithoutItsStateAPromptIsComputed) {
     Server server(folder.path(), recurrent_options(100, true), mood);
     mood->fail_one_in = one_in;
     const std::int32_t cached = server.cached(prompt, 20);
-    EXPECT_TRUE(cached == 0 || cached == 80) << cached;
+    EXPECT_TRUE(cached == 0 || cached == 89) << cached;
     mood->fail_one_in = 0;
     server.rig->run_to_end();
   }
@@ -257,13 +298,13 @@ TEST(DiskTier, AStateIsSavedAsAWhole) {
   for (const std::size_t buffers : {4U, 5U, 6U}) {
     BareTier bare(recurrent_options(20, true), buffers);
     bare.tier->save(bare.node, 0);  // takes one
-    bare.tier->save(bare.node, cache::PrefixIndex::kState);
+    bare.tier->save_state(bare.node, 4);
     EXPECT_EQ(bare.saved(), 4U) << buffers;
     SchedulerOptions larger = recurrent_options(20, true);
     larger.state_blocks = 5;
     BareTier other(larger, buffers);
     other.tier->save(other.node, 0);
-    other.tier->save(other.node, cache::PrefixIndex::kState);
+    other.tier->save_state(other.node, 4);
     EXPECT_EQ(other.saved(), buffers == 6 ? 6U : 1U) << buffers;
   }
 }
@@ -275,8 +316,23 @@ TEST(DiskTier, BlocksThatHoldNothingHaveNoRecords) {
   BareTier bare(options, 8);
   bare.tier->save(bare.node, 0);
   EXPECT_EQ(bare.saved(), 0U);
-  bare.tier->save(bare.node, cache::PrefixIndex::kState);
+  bare.tier->save_state(bare.node, 4);
   EXPECT_EQ(bare.saved(), 3U);
+}
+
+// And within a block with the block's beginning, or not at all.
+TEST(DiskTier, AStateWithinABlockIsSavedWithWhatIsBeforeIt) {
+  for (const std::size_t buffers : {4U, 5U}) {
+    BareTier bare(recurrent_options(20, true), buffers);
+    const std::vector<cache::BlockId> state = {*bare.pool.allocate(), *bare.pool.allocate(), *bare.pool.allocate()};
+    ASSERT_TRUE(bare.index.put_state(bare.node, 2, state));
+    if (buffers == 5) bare.tier->save(bare.node, 0);  // takes one
+    bare.tier->save_state(bare.node, 2);
+    EXPECT_EQ(bare.saved(), buffers == 5 ? 5U : 4U);
+    bare.tier->save(bare.node, 0);  // all but one are taken
+    bare.tier->save_state(bare.node, 2);
+    EXPECT_EQ(bare.saved(), 0U) << "no buffers";
+  }
 }
 
 TEST(DiskTier, SaltsShareNothing) {
