@@ -63,6 +63,8 @@ Result<const kernels::KernelTable*> choose_kernels(const ModelOptions& options, 
   return table;
 }
 
+std::int32_t state_drafts(const BatchOptions& batch) { return batch.speculate != DraftMethod::kOff ? 8 * batch.draft_tokens : 0; }
+
 model::LoadOptions load_options(const ModelOptions& options, std::int32_t max_batch) {
   model::LoadOptions load;
   load.threads = threads_of(options);
@@ -234,6 +236,7 @@ Result<LoadedModel> load_weights(const ModelOptions& options, const files::GgufF
   loaded.constraints = std::make_unique<const grammar::Compiler>([codec = loaded.codec.get()] { return constraint_vocabulary(*codec); });
 
   model::LoadOptions load = load_options(options, loading.max_batch);
+  load.state_drafts = loading.state_drafts;
   load.threads = loading.team->size();
   load.team = loading.team;
   load.packers = loading.packers;
@@ -261,8 +264,6 @@ Result<LoadedModel> load_weights(const ModelOptions& options, const files::GgufF
   if (!config) return config.error();
   set_classes(options.model, *config, loaded);
   loaded.model_revision = revision;
-  if (loaded.draft != nullptr && loaded.language_model->kv_groups().states.blocks() > 0)
-    return invalid_argument("--draft: this model has recurrent layers, whose states cannot go back behind tokens that were guessed");
   return loaded;
 }
 
@@ -312,7 +313,7 @@ sched::SchedulerOptions scheduler_options(const LoadedModel& loaded, const Batch
   const auto ends = loaded.codec->end_of_generation();
   options.turn_ends.assign(ends.begin(), ends.end());
   options.blocks = loaded.kv.blocks;
-  const bool guesses = batch.speculate != DraftMethod::kOff && loaded.generates && options.state_blocks == 0;
+  const bool guesses = batch.speculate != DraftMethod::kOff && loaded.generates;
   options.draft_tokens = guesses ? batch.draft_tokens : 0;
   return options;
 }

@@ -60,6 +60,9 @@ Result<files::GgufFile> open_model(const std::string& path);
 // kInvalidArgument: this machine lacks what was asked for. A tier that is asked for computes float weights its own way (kernels/select.h).
 Result<const kernels::KernelTable*> choose_kernels(const ModelOptions& options, bool float_weights);
 
+// Guesses of a step that a model with recurrent layers verifies: what eight clients may want at once.
+std::int32_t state_drafts(const BatchOptions& batch);
+
 model::LoadOptions load_options(const ModelOptions& options, std::int32_t max_batch);
 
 // What general.sampling.* of the metadata say (generation_config.json of a folder). Values that no request could have are left out.
@@ -74,6 +77,7 @@ Result<std::unique_ptr<kernels::ThreadTeam>> make_team(const ModelOptions& optio
 // How models are loaded.
 struct Loading {
   std::int32_t max_batch = 256;
+  std::int32_t state_drafts = 0;           // model::LoadOptions::state_drafts
   kernels::ThreadTeam* team = nullptr;     // that computes with them, and outlives them
   kernels::ThreadTeam* packers = nullptr;  // that pack their weights; null: `team`, which computes nothing meanwhile
   WeightShelf* shelf = nullptr;            // null: nobody else has the same weights

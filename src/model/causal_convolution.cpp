@@ -30,7 +30,7 @@ void CausalConvolution::keep() const {
     const step::PassSnapshot& snapshot = pass.snapshots[sequence.snapshot_begin + i];
     keep(snapshot.state, snapshot.count);
   }
-  keep(sequence.state, sequence.count);
+  keep(sequence.state, sequence.count - sequence.drafted);
 }
 
 void CausalConvolution::keep(std::uint32_t blocks, std::int64_t count) const {

@@ -38,7 +38,7 @@ struct CausalConvolution {
   void start() const;
   // The sum of each channel, or its silu.
   void convolve(std::int64_t token, bool silu) const;
-  // Writes the state after the tokens of the pass, and the snapshots before it.
+  // Writes the state after the tokens of the pass, but for guesses, and the snapshots before it.
   void keep() const;
 
  private:

@@ -24,18 +24,41 @@ void DeltaRule::mix(const step::Pass& pass, std::size_t index, const LayerShape&
   const DeltaRuleShape& own = *shape.delta;
   const DeltaRuleWeights& weights = layer.delta;
   project(rows, shape, layer, space);
-  convolve_rows(table_, team_, pass, pool, {weights.convolution, index, own.convolved(), own.taps, space.mixed, 0, space.convolved});
-  team_.for_chunks(rows, kRowChunk, [&](std::int64_t begin, std::int64_t end, int) {
-    for (std::int64_t row = begin; row < end; ++row) scale(row, own, weights, space);
-  });
-  team_.for_chunks(static_cast<std::int64_t>(pass.sequences.size()) * own.heads, 1, [&](std::int64_t from, std::int64_t to, int) {
-    for (std::int64_t item = from; item < to; ++item) {
-      const step::PassSequence& sequence = pass.sequences[static_cast<std::size_t>(item / own.heads)];
-      advance_head(pass, sequence, index, static_cast<std::int32_t>(item % own.heads), own, weights, pool, space);
-    }
-  });
+  if (space.shape.drafts > 0) {
+    const KeptInputs& kept = space.kept[index];
+    keep_inputs(pass, space.mixed, kept.mixed, own.convolved());
+    keep_inputs(pass, space.betas, kept.betas, own.heads);
+    keep_inputs(pass, space.decays, kept.decays, own.heads);
+  }
+  advance(pass, index, own, weights, pool, space);
   team_.for_chunks(rows, kRowChunk, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t row = begin; row < end; ++row) finish(row, own, weights, space);
+  });
+}
+
+void DeltaRule::replay(const step::Pass& pass, std::size_t index, const LayerShape& shape, const LayerWeights& layer, const KvArena& pool,
+                       Workspace& space) const {
+  const DeltaRuleShape& own = *shape.delta;
+  const KeptInputs& kept = space.kept[index];
+  take_inputs(pass, kept.mixed, space.mixed, own.convolved());
+  take_inputs(pass, kept.betas, space.betas, own.heads);
+  take_inputs(pass, kept.decays, space.decays, own.heads);
+  advance(pass, index, own, layer.delta, pool, space);
+}
+
+void DeltaRule::advance(const step::Pass& pass, std::size_t index, const DeltaRuleShape& shape, const DeltaRuleWeights& weights,
+                        const KvArena& pool, Workspace& space) const {
+  const auto rows = static_cast<std::int64_t>(pass.tokens.size());
+  convolve_rows(table_, team_, pass, pool, {weights.convolution, index, shape.convolved(), shape.taps, space.mixed, 0, space.convolved});
+  team_.for_chunks(rows, kRowChunk, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t row = begin; row < end; ++row) scale(row, shape, weights, space);
+  });
+  team_.for_chunks(static_cast<std::int64_t>(pass.sequences.size()) * shape.heads, 1, [&](std::int64_t from, std::int64_t to, int member) {
+    for (std::int64_t item = from; item < to; ++item) {
+      const step::PassSequence& sequence = pass.sequences[static_cast<std::size_t>(item / shape.heads)];
+      auto* const ahead = reinterpret_cast<float*>(space.scratch_of(member));
+      advance_head(pass, sequence, index, static_cast<std::int32_t>(item % shape.heads), shape, weights, pool, space, ahead);
+    }
   });
 }
 
@@ -61,7 +84,8 @@ void DeltaRule::scale(std::int64_t row, const DeltaRuleShape& shape, const Delta
 }
 
 void DeltaRule::advance_head(const step::Pass& pass, const step::PassSequence& sequence, std::size_t index, std::int32_t head,
-                             const DeltaRuleShape& shape, const DeltaRuleWeights& weights, const KvArena& pool, Workspace& space) const {
+                             const DeltaRuleShape& shape, const DeltaRuleWeights& weights, const KvArena& pool, Workspace& space,
+                             float* ahead) const {
   const auto place = [&](std::uint32_t blocks) { return pool.state(pass.blocks.data() + blocks, index, shape.taps - 1 + head); };
   const std::int64_t values = std::int64_t{shape.key_dim} * shape.value_dim;
   const std::int64_t key_head = shape.tiled ? head % shape.key_heads : head / (shape.heads / shape.key_heads);
@@ -97,6 +121,9 @@ void DeltaRule::advance_head(const step::Pass& pass, const step::PassSequence& s
                        .out_stride = space.attended.stride});
   };
   for_state_runs(pass, sequence, run, [&](std::uint32_t blocks) { std::copy_n(h, values, place(blocks)); });
+  if (sequence.drafted == 0) return;
+  h = std::copy_n(h, values, ahead) - values;
+  for_drafted_runs(sequence, run);
 }
 
 void DeltaRule::finish(std::int64_t row, const DeltaRuleShape& shape, const DeltaRuleWeights& weights, Workspace& space) const {

@@ -31,6 +31,10 @@ class DeltaRule {
   void mix(const step::Pass& pass, std::size_t index, const LayerShape& shape, const LayerWeights& layer, const KvArena& pool,
            Workspace& space) const;
 
+  // Carries the states on behind tokens that were guesses of a pass before, by what has been kept of them.
+  void replay(const step::Pass& pass, std::size_t index, const LayerShape& shape, const LayerWeights& layer, const KvArena& pool,
+              Workspace& space) const;
+
   // Adds what is there in the first `rows` rows, through the output, to the residual stream.
   void add(std::int64_t rows, const LayerShape& shape, const LayerWeights& layer, Workspace& space) const;
 
@@ -38,8 +42,13 @@ class DeltaRule {
   void project(std::int64_t rows, const LayerShape& shape, const LayerWeights& layer, Workspace& space) const;
   // One token's queries and keys to their lengths.
   void scale(std::int64_t row, const DeltaRuleShape& shape, const DeltaRuleWeights& weights, Workspace& space) const;
+  // From the products on, to what all heads give.
+  void advance(const step::Pass& pass, std::size_t index, const DeltaRuleShape& shape, const DeltaRuleWeights& weights, const KvArena& pool,
+               Workspace& space) const;
+  // Guesses are carried on from a copy of the head's state in `ahead`.
   void advance_head(const step::Pass& pass, const step::PassSequence& sequence, std::size_t index, std::int32_t head,
-                    const DeltaRuleShape& shape, const DeltaRuleWeights& weights, const KvArena& pool, Workspace& space) const;
+                    const DeltaRuleShape& shape, const DeltaRuleWeights& weights, const KvArena& pool, Workspace& space,
+                    float* ahead) const;
   // What one token's heads give, after norm and gate.
   void finish(std::int64_t row, const DeltaRuleShape& shape, const DeltaRuleWeights& weights, Workspace& space) const;
 

@@ -50,6 +50,7 @@ Result<Dimensions> read_dimensions(const files::GgufFile& file, const kernels::K
                     .workspace = {.rows = options.pass_rows,
                                   .logit_rows = static_cast<std::int32_t>(std::clamp<std::int64_t>(logit_rows, 16, options.pass_rows)),
                                   .members = members,
+                                  .drafts = model->is_recurrent() ? options.state_drafts : 0,
                                   .parts = std::max(64, (context + kernels::kChunkTokens - 1) / kernels::kChunkTokens)}};
 }
 
@@ -209,6 +210,7 @@ void LanguageModel::run(const step::StepPlan& plan, step::StepResult& result) {
   draft(plan, result);
   for (std::size_t index = 0; index < plan.rows.size(); ++index) add_row(plan, index, result);
   if (!pass_.tokens.empty()) run_pass(result);
+  if (kv_groups_.states.blocks() > 0) copy_states(plan, result);
   for (std::size_t index = 0; index < plan.rows.size(); ++index)
     if (result.rows[index].ran) settle_row(plan.rows[index], result.rows[index], result);
 }
@@ -233,16 +235,24 @@ void LanguageModel::add_row(const step::StepPlan& plan, std::size_t index, step:
   const auto state_blocks = static_cast<std::size_t>(kv_groups_.states.blocks());
   const std::span<const TokenId> guesses = drafts_.of(index);
   const std::int32_t count = row.count + row_result.drafted;
+  // What is kept of guesses is kept within a pass.
+  const bool keeps = state_blocks > 0 && row_result.drafted > 0;
+  if (keeps && pass_.tokens.size() + static_cast<std::size_t>(count) > static_cast<std::size_t>(options_.pass_rows)) run_pass(result);
   std::uint32_t tables = 0;
   std::uint32_t snapshot = row.snapshot_begin;
   for (std::int32_t i = 0; i < count; ++i) {
     if (i == 0 || pass_.tokens.empty()) {
       tables = append(row.block_begin, std::size_t{row.block_count} * kv_groups_.groups.size());
-      if (state_blocks > 0)
+      if (state_blocks > 0) {
         pass_.sequences.push_back({.first = static_cast<std::int64_t>(pass_.tokens.size()),
                                    .is_first = row.position + i == 0,
                                    .state = append(row.state_begin, state_blocks),
+                                   .drafted = row_result.drafted,
+                                   .kept = kept_,
                                    .snapshot_begin = static_cast<std::uint32_t>(pass_.snapshots.size())});
+        pass_rows_.push_back(index);
+        kept_ += row_result.drafted;
+      }
     }
     const auto place = static_cast<std::size_t>(i);
     const TokenId token = !row.from_sampler() ? plan.tokens[row.token_begin + place] : i == 0 ? slot.last_token() : guesses[place - 1];
@@ -279,7 +289,13 @@ void LanguageModel::give_vector(const step::StepPlan& plan, const step::StepRow&
 // What the sequences of all rows that verify may say next.
 void LanguageModel::draft(const step::StepPlan& plan, step::StepResult& result) {
   drafts_.clear();
-  for (const step::StepRow& row : plan.rows) drafts_.add(row.slot, static_cast<std::size_t>(draft_room(row)));
+  const bool is_recurrent = kv_groups_.states.blocks() > 0;
+  std::int32_t left = is_recurrent ? std::min(space_.shape.drafts, options_.pass_rows - 1) : std::numeric_limits<std::int32_t>::max();
+  for (const step::StepRow& row : plan.rows) {
+    const std::int32_t room = std::min(draft_room(row), left);
+    left -= is_recurrent ? room : 0;
+    drafts_.add(row.slot, static_cast<std::size_t>(room));
+  }
   drafts_.make(slots_);
   result.draft_failure = drafts_.failure();
   result.draft_work = drafts_.work();
@@ -366,6 +382,8 @@ void LanguageModel::abandon(const step::StepPlan& plan) {
 void LanguageModel::start_pass() {
   pass_.clear();
   picked_.clear();
+  pass_rows_.clear();
+  kept_ = 0;
 }
 
 void LanguageModel::run_pass(step::StepResult& result) {
@@ -382,6 +400,7 @@ void LanguageModel::run_pass(step::StepResult& result) {
       pool(end++, result);
     }
   }
+  if (kept_ > 0) replay_drafts(result);
   start_pass();
 }
 

@@ -47,6 +47,8 @@ struct LoadOptions {
   std::int32_t kv_limit = 0;                    // positions a token may see, the first kSinkTokens among them; 0: all
   std::int32_t max_batch = 256;                 // slots
   std::int32_t pass_rows = 512;                 // tokens computed together; a longer step takes several passes
+  // With recurrent layers, guessed tokens of a step that are verified: what these layers read of each is kept. 0: none are guessed.
+  std::int32_t state_drafts = 0;
   struct Judging {
     TokenId yes = 0;
     TokenId no = 0;
@@ -141,6 +143,8 @@ class LanguageModel final : public step::StepExecutor {
   void settle_row(const step::StepRow& row, step::RowResult& row_result, step::StepResult& result);
   void remember(const step::RowResult& row_result, const step::StepResult& result);
   void run_pass(step::StepResult& result);
+  void replay_drafts(const step::StepResult& result);
+  void copy_states(const step::StepPlan& plan, const step::StepResult& result) const;
   void use_logits(std::size_t begin, std::size_t end, step::StepResult& result);
   void make_tops(std::size_t begin, std::size_t end, step::StepResult& result);
   void pool(std::size_t picked, const step::StepResult& result);
@@ -164,16 +168,19 @@ class LanguageModel final : public step::StepExecutor {
   std::optional<KvArena> kv_;
   std::optional<KvGrowth> kv_growth_;  // stays when it is over, because any thread may ask it
   std::vector<Slot> slots_;
-  std::vector<Pool> pools_;            // by slot
-  std::vector<PooledOutput> outputs_;  // likewise, of those that pool
-  std::vector<float> hidden_;          // [embedding]
-  std::vector<Sampler> samplers_;      // one for each member of the team
-  std::vector<std::int32_t> next_;     // by slot: the position of its next token
-  Drafts drafts_;                      // of the plan's rows
-  std::vector<std::uint8_t> settled_;  // by row of the plan: a guess of it was wrong, or it has ended
-  step::Pass pass_;                    // being put together
-  std::vector<Picked> picked_;         // what the hidden states of pass_.picked are for
-  std::vector<std::size_t> claims_;    // first ones in picked_ of those that one member of the team sees to, and the end
+  std::vector<Pool> pools_;             // by slot
+  std::vector<PooledOutput> outputs_;   // likewise, of those that pool
+  std::vector<float> hidden_;           // [embedding]
+  std::vector<Sampler> samplers_;       // one for each member of the team
+  std::vector<std::int32_t> next_;      // by slot: the position of its next token
+  Drafts drafts_;                       // of the plan's rows
+  std::vector<std::uint8_t> settled_;   // by row of the plan: a guess of it was wrong, or it has ended
+  step::Pass pass_;                     // being put together
+  std::vector<std::size_t> pass_rows_;  // parallel to its sequences: the row of the plan
+  std::int32_t kept_ = 0;               // guesses in it of sequences with a state
+  step::Pass replay_;                   // of guesses that were right
+  std::vector<Picked> picked_;          // what the hidden states of pass_.picked are for
+  std::vector<std::size_t> claims_;     // first ones in picked_ of those that one member of the team sees to, and the end
 };
 
 }  // namespace braid::model

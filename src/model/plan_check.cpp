@@ -79,7 +79,6 @@ void LanguageModel::check_given(const step::StepRow& row, const step::StepPlan& 
 void LanguageModel::check_state(const step::StepRow& row, const step::StepPlan& plan) const {
   const auto count = static_cast<std::size_t>(kv_groups_.states.blocks());
   if (count == 0) return;
-  require(row.output != step::RowOutput::kVerify, "a state cannot go back behind drafted tokens");
   const auto check_blocks = [&](std::uint32_t begin) {
     require(begin + count <= plan.blocks.size(), "state out of range");
     for (const std::int32_t block : std::span(plan.blocks).subspan(begin, count))
@@ -87,6 +86,11 @@ void LanguageModel::check_state(const step::StepRow& row, const step::StepPlan& 
   };
   check_blocks(row.state_begin);
   require(std::uint64_t{row.snapshot_begin} + row.snapshot_count <= plan.snapshots.size(), "snapshots out of range");
+  if (row.output == step::RowOutput::kVerify && row.snapshot_count > 0) {
+    const step::StateSnapshot& snapshot = plan.snapshots[row.snapshot_begin];
+    require(row.snapshot_count == 1 && snapshot.end == step::kBehindRow, "a snapshot that a row that verifies may not come by");
+    return check_blocks(snapshot.block_begin);
+  }
   std::int32_t last = row.position;
   for (const step::StateSnapshot& snapshot : std::span(plan.snapshots).subspan(row.snapshot_begin, row.snapshot_count)) {
     require(snapshot.end > last && snapshot.end <= row.position + row.count, "a snapshot where the row does not come by");

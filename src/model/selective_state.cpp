@@ -19,8 +19,7 @@ void SelectiveState::mix(const step::Pass& pass, std::size_t index, const LayerS
     return residual_.read(row, shape.attention_norm, layer.attention_norm, space, scratch);
   });
   products_.add_bias(layer.selective.input, space.mixed, rows);
-  convolve_rows(table_, team_, pass, pool,
-                {layer.selective.convolution, index, own.convolved(), own.taps, space.mixed, own.inner(), space.convolved});
+  if (space.shape.drafts > 0) keep_inputs(pass, space.mixed, space.kept[index].mixed, own.input.outputs);
   scan(pass, index, own, layer.selective, pool, space);
   team_.for_chunks(rows, kRowChunk, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t row = begin; row < end; ++row) {
@@ -35,19 +34,28 @@ void SelectiveState::mix(const step::Pass& pass, std::size_t index, const LayerS
   });
 }
 
+void SelectiveState::replay(const step::Pass& pass, std::size_t index, const LayerShape& shape, const LayerWeights& layer,
+                            const KvArena& pool, Workspace& space) const {
+  take_inputs(pass, space.kept[index].mixed, space.mixed, shape.selective->input.outputs);
+  scan(pass, index, *shape.selective, layer.selective, pool, space);
+}
+
 void SelectiveState::scan(const step::Pass& pass, std::size_t index, const SelectiveStateShape& shape, const SelectiveStateWeights& weights,
                           const KvArena& pool, Workspace& space) const {
-  team_.for_chunks(static_cast<std::int64_t>(pass.sequences.size()) * shape.heads, 1, [&](std::int64_t from, std::int64_t to, int) {
+  convolve_rows(table_, team_, pass, pool,
+                {weights.convolution, index, shape.convolved(), shape.taps, space.mixed, shape.inner(), space.convolved});
+  team_.for_chunks(static_cast<std::int64_t>(pass.sequences.size()) * shape.heads, 1, [&](std::int64_t from, std::int64_t to, int member) {
     for (std::int64_t item = from; item < to; ++item) {
       const step::PassSequence& sequence = pass.sequences[static_cast<std::size_t>(item / shape.heads)];
-      scan_head(pass, sequence, index, static_cast<std::int32_t>(item % shape.heads), shape, weights, pool, space);
+      auto* const ahead = reinterpret_cast<float*>(space.scratch_of(member));
+      scan_head(pass, sequence, index, static_cast<std::int32_t>(item % shape.heads), shape, weights, pool, space, ahead);
     }
   });
 }
 
 void SelectiveState::scan_head(const step::Pass& pass, const step::PassSequence& sequence, std::size_t index, std::int32_t head,
                                const SelectiveStateShape& shape, const SelectiveStateWeights& weights, const KvArena& pool,
-                               Workspace& space) const {
+                               Workspace& space, float* ahead) const {
   const auto place = [&](std::uint32_t blocks) { return pool.state(pass.blocks.data() + blocks, index, shape.taps - 1 + head); };
   const std::int64_t dim = shape.head_dim;
   const std::int64_t values = dim * shape.state;
@@ -80,6 +88,9 @@ void SelectiveState::scan_head(const step::Pass& pass, const step::PassSequence&
                            .out_stride = space.attended.stride});
   };
   for_state_runs(pass, sequence, run, [&](std::uint32_t blocks) { std::copy_n(h, values, place(blocks)); });
+  if (sequence.drafted == 0) return;
+  h = std::copy_n(h, values, ahead) - values;
+  for_drafted_runs(sequence, run);
 }
 
 void SelectiveState::add(std::int64_t rows, const LayerShape& shape, const LayerWeights& layer, Workspace& space) const {

@@ -30,14 +30,20 @@ class SelectiveState {
   void mix(const step::Pass& pass, std::size_t index, const LayerShape& shape, const LayerWeights& layer, const KvArena& pool,
            Workspace& space) const;
 
+  // Carries the states on behind tokens that were guesses of a pass before, by what has been kept of them.
+  void replay(const step::Pass& pass, std::size_t index, const LayerShape& shape, const LayerWeights& layer, const KvArena& pool,
+              Workspace& space) const;
+
   // Adds what is there in the first `rows` rows, through the output, to the residual stream.
   void add(std::int64_t rows, const LayerShape& shape, const LayerWeights& layer, Workspace& space) const;
 
  private:
   void scan(const step::Pass& pass, std::size_t index, const SelectiveStateShape& shape, const SelectiveStateWeights& weights,
             const KvArena& pool, Workspace& space) const;
+  // Guesses are carried on from a copy of the head's state in `ahead`.
   void scan_head(const step::Pass& pass, const step::PassSequence& sequence, std::size_t index, std::int32_t head,
-                 const SelectiveStateShape& shape, const SelectiveStateWeights& weights, const KvArena& pool, Workspace& space) const;
+                 const SelectiveStateShape& shape, const SelectiveStateWeights& weights, const KvArena& pool, Workspace& space,
+                 float* ahead) const;
 
   const kernels::KernelTable& table_;
   kernels::ThreadTeam& team_;

@@ -16,6 +16,19 @@ void ShortConvolution::mix(const step::Pass& pass, std::size_t index, const Laye
     return residual_.read(row, shape.attention_norm, layer.attention_norm, space, scratch);
   });
   products_.add_bias(layer.convolution.input, space.mixed, rows);
+  if (space.shape.drafts > 0) keep_inputs(pass, space.mixed, space.kept[index].mixed, own.input.outputs);
+  carry(pass, index, shape, layer, pool, space);
+}
+
+void ShortConvolution::replay(const step::Pass& pass, std::size_t index, const LayerShape& shape, const LayerWeights& layer,
+                              const KvArena& pool, Workspace& space) const {
+  take_inputs(pass, space.kept[index].mixed, space.mixed, shape.convolution->input.outputs);
+  carry(pass, index, shape, layer, pool, space);
+}
+
+void ShortConvolution::carry(const step::Pass& pass, std::size_t index, const LayerShape& shape, const LayerWeights& layer,
+                             const KvArena& pool, Workspace& space) const {
+  const ShortConvolutionShape& own = *shape.convolution;
   const std::int64_t chunks = (own.width + kConvolutionChannels - 1) / kConvolutionChannels;
   team_.for_chunks(static_cast<std::int64_t>(pass.sequences.size()) * chunks, 1, [&](std::int64_t from, std::int64_t to, int) {
     for (std::int64_t item = from; item < to; ++item) {

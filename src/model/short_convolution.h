@@ -28,10 +28,18 @@ class ShortConvolution {
   void mix(const step::Pass& pass, std::size_t index, const LayerShape& shape, const LayerWeights& layer, const KvArena& pool,
            Workspace& space) const;
 
+  // Carries the states on behind tokens that were guesses of a pass before, by what has been kept of them.
+  void replay(const step::Pass& pass, std::size_t index, const LayerShape& shape, const LayerWeights& layer, const KvArena& pool,
+              Workspace& space) const;
+
   // Adds what is there in the first `rows` rows, through the output, to the residual stream.
   void add(std::int64_t rows, const LayerShape& shape, const LayerWeights& layer, Workspace& space) const;
 
  private:
+  // From the products on.
+  void carry(const step::Pass& pass, std::size_t index, const LayerShape& shape, const LayerWeights& layer, const KvArena& pool,
+             Workspace& space) const;
+
   const kernels::KernelTable& table_;
   kernels::ThreadTeam& team_;
   const ProductRunner& products_;

@@ -49,6 +49,20 @@ bool Transformer::advance(const step::Pass& pass, const KvArena& kv, Workspace& 
   return !is_last;
 }
 
+void Transformer::replay(const step::Pass& pass, const KvArena& kv, Workspace& space) const {
+  for (std::size_t i = 0; i < model_.layers.size(); ++i) {
+    const LayerShape& shape = model_.layers[i];
+    const LayerWeights& layer = weights_.layers[i];
+    if (shape.convolution) {
+      convolution_.replay(pass, i, shape, layer, kv, space);
+    } else if (shape.selective) {
+      selective_.replay(pass, i, shape, layer, kv, space);
+    } else if (shape.delta) {
+      delta_.replay(pass, i, shape, layer, kv, space);
+    }
+  }
+}
+
 void Transformer::logits(std::int64_t begin, std::int64_t count, Workspace& space) const {
   const Product product{&weights_.output, space.logits};
   products_.run(

@@ -49,6 +49,10 @@ class Transformer {
   PassState begin(const step::Pass& pass, Workspace& space) const;
   bool advance(const step::Pass& pass, const KvArena& kv, Workspace& space, PassState& state) const;
 
+  // Carries the states of recurrent layers on behind tokens that were guesses of the last pass and turned out right: those of this one, which
+  // follow what its sequences' states stand for. Before the next pass.
+  void replay(const step::Pass& pass, const KvArena& kv, Workspace& space) const;
+
   // Logits of `count` of the tokens picked, at most shape.logit_rows, from the `begin`-th on, into space.logits.
   void logits(std::int64_t begin, std::int64_t count, Workspace& space) const;
 

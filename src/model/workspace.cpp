@@ -93,6 +93,7 @@ struct Widths {
   std::int64_t convolved = 0;
   std::int64_t state_gate = 0;
   std::int64_t delta_heads = 0;
+  std::int64_t head_state = 0;  // floats of one head's
   std::int64_t attention_gate = 0;
   std::int64_t attended = 0;
   std::int64_t feed_forward = 0;
@@ -122,6 +123,7 @@ Widths widths_of(const ModelShape& model, const kernels::KernelTable& table) {
       most.mixed = std::max<std::int64_t>(most.mixed, layer.selective->input.outputs);
       most.convolved = std::max(most.convolved, layer.selective->convolved());
       most.attended = std::max(most.attended, layer.selective->inner());
+      most.head_state = std::max(most.head_state, std::int64_t{layer.selective->head_dim} * layer.selective->state);
     }
     if (layer.delta) {
       most.mixed = std::max(most.mixed, layer.delta->convolved());
@@ -129,6 +131,7 @@ Widths widths_of(const ModelShape& model, const kernels::KernelTable& table) {
       most.state_gate = std::max(most.state_gate, layer.delta->inner());
       most.delta_heads = std::max<std::int64_t>(most.delta_heads, layer.delta->heads);
       most.attended = std::max(most.attended, layer.delta->inner());
+      most.head_state = std::max(most.head_state, std::int64_t{layer.delta->key_dim} * layer.delta->value_dim);
     }
     most.attention_gate = std::max(most.attention_gate, attention.gate.outputs);
     most.attended = std::max(most.attended, attention.query_width());
@@ -174,11 +177,28 @@ void carve_experts(Workspace& space, Carver& carver, const Widths& widths) {
   carver.take(space.routes.products, widths.experts, 2);
 }
 
+// What each layer with a state reads of guesses.
+void carve_kept(Workspace& space, Carver& carver, const ModelShape& model) {
+  space.kept.resize(model.layers.size());
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    const LayerShape& layer = model.layers[i];
+    if (!layer.carries_state()) continue;
+    const std::int64_t width = layer.convolution ? layer.convolution->input.outputs
+                               : layer.selective ? layer.selective->input.outputs
+                                                 : layer.delta->convolved();
+    carver.take(space.kept[i].mixed, space.shape.drafts, width);
+    if (!layer.delta) continue;
+    carver.take(space.kept[i].betas, space.shape.drafts, layer.delta->heads);
+    carver.take(space.kept[i].decays, space.shape.drafts, layer.delta->heads);
+  }
+}
+
 // Lays the parts out from `base`; with a null base it only measures.
 std::size_t carve(Workspace& space, const ModelShape& model, const Weights& weights, const kernels::KernelTable& table, std::byte* base) {
   const Widths widths = widths_of(model, table);
-  const std::int64_t scratch_floats = std::max(
-      {std::int64_t{model.embedding}, widths.feed_forward, widths.expert, 2 * widths.experts, widths.narrow_query, widths.attention_gate});
+  const std::int64_t scratch_floats =
+      std::max({std::int64_t{model.embedding}, widths.feed_forward, widths.expert, 2 * widths.experts, widths.narrow_query,
+                widths.attention_gate, space.shape.drafts > 0 ? widths.head_state : 0});
   space.scratch_stride = aligned(std::max(static_cast<std::size_t>(scratch_floats) * sizeof(float), widths.attention_scratch));
   Carver carver(base);
   const std::int64_t rows = space.shape.rows;
@@ -196,6 +216,7 @@ std::size_t carve(Workspace& space, const ModelShape& model, const Weights& weig
     carver.take(space.betas, rows, widths.delta_heads);
     carver.take(space.decays, rows, widths.delta_heads);
   }
+  if (space.shape.drafts > 0) carve_kept(space, carver, model);
   if (widths.attention_gate > 0) carver.take(space.attention_gate, rows, widths.attention_gate);
   carver.take(space.gate, rows, widths.feed_forward);
   carver.take(space.up, rows, widths.feed_forward);

@@ -4,6 +4,7 @@
 #include "files/mapping.h"
 #include "kernels/kernel_table.h"
 #include "model/adapters/adapted_rows.h"
+#include "model/kept_inputs.h"
 #include "model/model_shape.h"
 #include "model/routes.h"
 #include "model/rows.h"
@@ -19,6 +20,7 @@ struct WorkspaceShape {
   std::int32_t rows = 512;       // tokens in one pass
   std::int32_t logit_rows = 64;  // rows whose logits exist at once
   std::int32_t members = 1;      // of the thread team
+  std::int32_t drafts = 0;       // guessed tokens of one pass whose inputs to recurrent layers are kept
   std::int32_t parts = 64;       // (row, chunk) pairs that attention may spread over the team
 };
 
@@ -50,20 +52,21 @@ struct Workspace {
   static std::size_t bytes(const ModelShape& model, const Weights& weights, const kernels::KernelTable& table, const WorkspaceShape& shape);
 
   WorkspaceShape shape;
-  std::int64_t embedding = 0;  // width of the residual stream
-  Rows residual;               // [rows, embedding]
-  Rows branch;                 // [rows, embedding]: what a branch gives before its post-norm or scale, or none
-  Rows query;                  // [rows, widest query]
-  Rows key;                    // [rows, widest key]
-  Rows value;                  // [rows, widest key]
-  Rows attended;               // [rows, widest query, or what a recurrent layer gives]
-  Rows mixed;                  // [rows, widest input of a recurrent layer]; or none
-  Rows convolved;              // [rows, widest convolution of one with heads]; or none
-  Rows state_gate;             // [rows, widest gate of one with the delta rule], or none
-  Rows betas, decays;          // [rows, its heads]
-  Rows attention_gate;         // [rows, widest query of attention with a gate], or none
-  Rows gate;                   // [rows, feed_forward]
-  Rows up;                     // [rows, feed_forward]
+  std::int64_t embedding = 0;    // width of the residual stream
+  Rows residual;                 // [rows, embedding]
+  Rows branch;                   // [rows, embedding]: what a branch gives before its post-norm or scale, or none
+  Rows query;                    // [rows, widest query]
+  Rows key;                      // [rows, widest key]
+  Rows value;                    // [rows, widest key]
+  Rows attended;                 // [rows, widest query, or what a recurrent layer gives]
+  Rows mixed;                    // [rows, widest input of a recurrent layer]; or none
+  Rows convolved;                // [rows, widest convolution of one with heads]; or none
+  Rows state_gate;               // [rows, widest gate of one with the delta rule], or none
+  Rows betas, decays;            // [rows, its heads]
+  std::vector<KeptInputs> kept;  // by layer, with `drafts` those with a state
+  Rows attention_gate;           // [rows, widest query of attention with a gate], or none
+  Rows gate;                     // [rows, feed_forward]
+  Rows up;                       // [rows, feed_forward]
   // Of layers with experts, or none:
   Rows normed;       // [rows, embedding]: what the branch reads
   Rows scores;       // [rows, experts]

@@ -214,15 +214,31 @@ void BatchPlanner::add_state(Sequence& sequence, step::StepPlan& plan, step::Ste
   row.state_begin = append(sequence.blocks.state());
   row.snapshot_begin = static_cast<std::uint32_t>(plan.snapshots.size());
   if (state_interval_ == kNoCheckpoints) return;
-  for (std::int32_t end = row.position; end < row.position + row.count;) {
-    end = next_checkpoint(sequence, end, row);
-    if (end > row.position + row.count) return;
+  const auto add_copy = [&](std::int32_t end, std::int32_t copy_end) {
     std::optional<cache::BlockTable> spare = sequence.blocks.spare_state();
-    if (!spare) return;
+    if (!spare) return false;
     plan.snapshots.push_back({end, append(*spare)});
     ++row.snapshot_count;
-    state.copies.push_back({end, std::move(*spare)});
+    state.copies.push_back({copy_end, std::move(*spare)});
+    return true;
+  };
+  if (row.output == step::RowOutput::kVerify) {
+    if (passes_checkpoint(state, row)) add_copy(step::kBehindRow, RecurrentState::kUnknown);
+    return;
   }
+  for (std::int32_t end = row.position; end < row.position + row.count;) {
+    end = next_checkpoint(sequence, end, row);
+    if (end > row.position + row.count || !add_copy(end, end)) return;
+  }
+}
+
+// Where a row that verifies ends is not known before it is back. So the first one that surely begins behind a multiple of the interval copies
+// its state when it has come to its end.
+bool BatchPlanner::passes_checkpoint(RecurrentState& state, const step::StepRow& row) const {
+  if (state_interval_ == 0) return false;
+  const bool passes = state.copied_at > 0 && row.position / state_interval_ > state.copied_at / state_interval_;
+  if (passes || state.copied_at == 0) state.copied_at = row.position;
+  return passes;
 }
 
 // Of all groups, one after the other.

@@ -56,6 +56,7 @@ class BatchPlanner {
   void add_blocks(const Sequence& sequence, step::StepPlan& plan, step::StepRow& row) const;
   void add_state(Sequence& sequence, step::StepPlan& plan, step::StepRow& row) const;
   std::int32_t next_checkpoint(Sequence& sequence, std::int32_t end, const step::StepRow& row) const;
+  bool passes_checkpoint(RecurrentState& state, const step::StepRow& row) const;
   void look_for_turns(Sequence& sequence) const;
   bool is_turn_end(const Sequence& sequence, std::int32_t end) const;
   void add_row(Sequence& sequence, PlannedStep& step, step::StepRow row) const;

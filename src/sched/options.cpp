@@ -25,8 +25,6 @@ std::optional<Error> find_fault(const SchedulerOptions& options) {
   if (options.draft_tokens < 0) return invalid_argument("the number of drafted tokens must not be negative");
   if (options.state_blocks < 0 || options.state_interval < 0 || options.most_state_blocks < 0)
     return invalid_argument("a recurrent state's blocks and state-checkpoints must not be negative");
-  if (options.state_blocks > 0 && options.draft_tokens > 0)
-    return invalid_argument("a model with recurrent layers cannot go back behind drafted tokens: leave speculation out");
   if (options.priority_ageing.count() < 0) return invalid_argument("priority-ageing must not be negative");
   const auto is_windowed = [](const step::Visibility& visibility) { return visibility.window > 0; };
   if (options.groups.empty() || options.groups.size() > EngineStats::kMostGroups ||

@@ -3,7 +3,9 @@
 
 #include "cache/block_table.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <list>
 #include <optional>
 #include <vector>
@@ -25,14 +27,24 @@ class RecurrentState {
   std::vector<std::int32_t> marked_ends;  // in order
 
   // Copies that posted rows make when they have come so far, in order, until they are checkpoints.
+  static constexpr std::int32_t kUnknown = std::numeric_limits<std::int32_t>::max();
   struct Copy {
-    std::int32_t end = 0;  // positions that it stands for
+    std::int32_t end = 0;  // positions that it stands for; kUnknown until a row that verifies is back, behind which it is made
     cache::BlockTable blocks;
   };
   std::list<Copy> copies;
+  std::int32_t copied_at = 0;  // where the last row that verifies with such a copy began, or the first one without; 0: there was none
 
-  // A row that ends there is back, and may have been computed, whether the sequence took note of it or its step has failed.
+  // A row that ends there is back, and may have been computed, whether the sequence took note of it or its step has failed. kUnknown: where it
+  // ends nobody knows.
   void came_back(std::int32_t end) { end_ = end; }
+  // The first copy whose end is not known was made there; kUnknown: it was not.
+  void copied(std::int32_t end) {
+    const auto made = std::ranges::find(copies, kUnknown, &Copy::end);
+    if (made == copies.end()) return;
+    made->end = end;
+    if (end == kUnknown) copies.erase(made);
+  }
   // Whether it stands for just the positions that the sequence knows to be computed.
   bool stands_for(std::int32_t computed) const { return computed > 0 && end_ == computed; }
 
@@ -40,7 +52,7 @@ class RecurrentState {
   void clear() {
     source.clear();
     copies.clear();
-    source_end = end_ = 0;
+    source_end = end_ = copied_at = 0;
   }
 
  private:

@@ -64,6 +64,15 @@ std::int32_t end_of(const step::StepRow& row, const step::RowResult* result) {
   return verifies ? result->position + 1 + static_cast<std::int32_t>(result->more_count) : row.position + row.count;
 }
 
+// A row without a result may have been computed, and one that verifies to anywhere.
+void carry_back(RecurrentState& state, const step::StepRow& row, const step::RowResult* result) {
+  const bool verifies = row.output == step::RowOutput::kVerify;
+  const bool has_run = result == nullptr || result->ran;
+  const std::int32_t end = verifies && result == nullptr ? RecurrentState::kUnknown : end_of(row, result);
+  if (has_run) state.came_back(end);
+  if (verifies && row.snapshot_count > 0) state.copied(has_run ? end : RecurrentState::kUnknown);
+}
+
 // What later rows need of their sequences has left the caches while the step was computed.
 void fetch_ahead(const std::vector<Sequence*>& members, std::size_t row) {
   constexpr std::size_t kSequenceAhead = 8;
@@ -116,7 +125,7 @@ void Scheduler::apply(const Step& step) {
     Sequence& sequence = *planned.members[i];
     const bool has_result = result != end && result->slot == row.slot;  // rows that do not sample may have none
     sequence.progress.came_back(advance_of(row));
-    if (sequence.state != nullptr && (!has_result || result->ran)) sequence.state->came_back(row.position + row.count);
+    if (sequence.state != nullptr) carry_back(*sequence.state, row, has_result ? result : nullptr);
     if (sequence.phase != SequencePhase::kDone && !sequence.is_void) {
       quarantine_.clear(sequence, end_of(row, has_result ? result : nullptr));
       apply_row(sequence, row, has_result ? result : nullptr, step.result);

@@ -35,8 +35,11 @@ struct PassSnapshot {
 struct PassSequence {
   std::int64_t first = 0;  // into Pass::tokens
   std::int32_t count = 0;
-  bool is_first = false;             // no token comes before them: the state is what it is at a beginning, whatever its blocks hold
-  std::uint32_t state = 0;           // the blocks of the state, in Pass::blocks, which they carry on
+  bool is_first = false;    // no token comes before them: the state is what it is at a beginning, whatever its blocks hold
+  std::uint32_t state = 0;  // the blocks of the state, in Pass::blocks, which they carry on
+  // The last of them are guesses, behind which the state does not go on; what its layers read of them is kept from this row on.
+  std::int32_t drafted = 0;
+  std::int32_t kept = 0;
   std::uint32_t snapshot_begin = 0;  // into Pass::snapshots, in ascending order
   std::uint32_t snapshot_count = 0;
 };

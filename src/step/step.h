@@ -89,7 +89,7 @@ struct StepRow {
   std::int32_t scored = 0;
   std::int32_t scored_top = 0;  // so many best tokens with each, at most kMaxTopLogprobs
   // Where the model has recurrent layers: into StepPlan::blocks, the blocks of its sequence's state, which stands for [0, position) before the
-  // row (at 0 whatever they hold) and for [0, position + count) after it. And of StepPlan::snapshots, those to be taken on the way.
+  // row (at 0 whatever they hold) and for what the cache holds of the sequence after it. And of StepPlan::snapshots, those to be taken on the way.
   std::uint32_t state_begin = 0;
   std::uint32_t snapshot_begin = 0;
   std::uint32_t snapshot_count = 0;
@@ -137,6 +137,8 @@ struct BlockFork {
 };
 
 // A copy of a row's state as it is after positions [0, end), where position < end <= position + count. Those of a row are in ascending order.
+// A row that verifies may have one, at kBehindRow: wherever it turns out to end.
+inline constexpr std::int32_t kBehindRow = -1;
 struct StateSnapshot {
   std::int32_t end = 0;
   std::uint32_t block_begin = 0;  // into StepPlan::blocks

@@ -1,5 +1,6 @@
 // Rows that verify drafted tokens give the answers of rows that do not, whatever is drafted; passes that are left between layers and taken
 // up again give the same bits.
+#include "model/folder_models.h"
 #include "model/forward_harness.h"
 #include "model/language_model.h"
 
@@ -16,7 +17,8 @@ const std::vector<TokenId> kPrompt = {1, 314, 206, 1454, 8, 2, 206, 1, 319, 206}
 // Drafts from an answer that it knows, each token wrong with some chance.
 class KnowingDrafter final : public Drafter {
  public:
-  KnowingDrafter(std::vector<TokenId> answer, double wrong) : answer_(std::move(answer)), wrong_(wrong) {}
+  KnowingDrafter(std::vector<TokenId> answer, double wrong, TokenId vocab = 2000)
+      : answer_(std::move(answer)), wrong_(wrong), vocab_(vocab) {}
 
   void draft(std::span<DraftWish> wishes) override {
     for (DraftWish& wish : wishes) {
@@ -24,7 +26,7 @@ class KnowingDrafter final : public Drafter {
       EXPECT_EQ(wish.text.back(), answer_.at(at - 1));
       for (; wish.count < wish.guesses.size() && at + wish.count < answer_.size(); ++wish.count) {
         const TokenId right = answer_[at + wish.count];
-        wish.guesses[wish.count] = std::uniform_real_distribution(0.0, 1.0)(random_) < wrong_ ? (right + 1) % 2000 : right;
+        wish.guesses[wish.count] = std::uniform_real_distribution(0.0, 1.0)(random_) < wrong_ ? (right + 1) % vocab_ : right;
       }
     }
   }
@@ -32,6 +34,7 @@ class KnowingDrafter final : public Drafter {
  private:
   std::vector<TokenId> answer_;
   double wrong_;
+  TokenId vocab_;
   std::mt19937 random_{7};
 };
 
@@ -44,27 +47,39 @@ struct Said {
   bool operator==(const Said& other) const { return tokens == other.tokens && logprobs == other.logprobs && top == other.top; }
 };
 
+std::unique_ptr<LanguageModel> load_from(const files::GgufFile& file, LoadOptions options) {
+  options.max_batch = 4;
+  auto model = LanguageModel::load(file, kernels::best_kernel_table(), std::move(options)).value();
+  model->allocate_kv(4 * model->kv_groups().count() + 2 * model->kv_groups().states.blocks() + 4).value();
+  return model;
+}
+
 class VerifiedRows : public testing::Test {
  protected:
   static std::unique_ptr<LanguageModel> load(LoadOptions options) {
     static const files::GgufFile file = files::GgufFile::open(BRAID_SOURCE_DIR "/models/demo-draft-q8_0.gguf").value();
-    options.max_batch = 4;
-    auto model = LanguageModel::load(file, kernels::best_kernel_table(), std::move(options)).value();
-    model->allocate_kv(8).value();
-    return model;
+    return load_from(file, std::move(options));
   }
 
-  // By rows that verify up to `drafts` tokens; 0: by plain ones.
+  // By rows that verify up to `drafts` tokens; 0: by plain ones. A recurrent model's state is copied behind each.
   static Said answer(LanguageModel& model, const SamplingParams& sampling, std::int32_t drafts) {
     Said said;
     step::StepPlan plan;
     step::StepResult result;
-    plan.blocks = {5, 1, 6, 2};
+    const std::int32_t state_blocks = model.kv_groups().states.blocks();
+    const auto states = static_cast<std::uint32_t>(4 * model.kv_groups().count());
+    for (std::uint32_t i = 0; i < states + 2 * static_cast<std::uint32_t>(state_blocks); ++i)
+      plan.blocks.push_back(static_cast<std::int32_t>(i ^ 1U));  // not in order
     plan.tokens = kPrompt;
+    for (TokenId& token : plan.tokens) token %= model.shape().vocab;
     plan.starts = {{.slot = 1, .sampling = sampling, .stop = {.max_tokens = kTokens, .ignore_eos = true, .stop_token_ids = {}}}};
     if (drafts > 0) plan.starts[0].speculation.method = DraftMethod::kDraft;
     plan.starts[0].history_count = step::needs_history(plan.starts[0]) ? static_cast<std::uint32_t>(kPrompt.size()) : 0;
-    plan.rows = {{.slot = 1, .count = static_cast<std::int32_t>(kPrompt.size()), .block_count = 4, .output = step::RowOutput::kSample}};
+    plan.rows = {{.slot = 1,
+                  .count = static_cast<std::int32_t>(kPrompt.size()),
+                  .block_count = 4,
+                  .output = step::RowOutput::kSample,
+                  .state_begin = states}};
     auto least = static_cast<std::int32_t>(kPrompt.size());
     for (bool finished = false; !finished;) {
       model.execute(plan, result);
@@ -86,10 +101,29 @@ class VerifiedRows : public testing::Test {
                     .input = step::RowInput::kSampled,
                     .output = drafts > 0 ? step::RowOutput::kVerify : step::RowOutput::kSample,
                     .slack = slack,
-                    .drafts = drafts}};
+                    .drafts = drafts,
+                    .state_begin = states}};
       if (drafts == 0) ++least;
+      if (state_blocks == 0 || drafts == 0) continue;
+      plan.snapshots = {{step::kBehindRow, states + static_cast<std::uint32_t>(state_blocks)}};
+      plan.rows[0].snapshot_count = 1;
     }
+    if (drafts > 0)
+      for (std::int32_t part = 0; part < state_blocks; ++part) {
+        const auto own = states + static_cast<std::uint32_t>(part);
+        EXPECT_EQ(saved(model, plan.blocks[own], part), saved(model, plan.blocks[own + static_cast<std::uint32_t>(state_blocks)], part));
+      }
     return said;
+  }
+
+  // What a block holds as part of a state.
+  static std::vector<std::byte> saved(LanguageModel& model, std::int32_t block, std::int32_t part) {
+    std::vector<std::byte> bytes(model.kv_groups().block_bytes());
+    step::StepPlan plan;
+    step::StepResult result;
+    plan.saves = {{block, bytes.data(), step::kStateGroup, part}};
+    model.execute(plan, result);
+    return bytes;
   }
 
  private:
@@ -128,6 +162,56 @@ TEST_F(VerifiedRows, GiveTheAnswerOfPlainOnesWhateverIsDrafted) {
     }
   }
 }
+
+// Whose states cannot go back behind a wrong guess.
+class VerifiedStates : public VerifiedRows, public testing::WithParamInterface<std::string> {};
+
+TEST_P(VerifiedStates, GoOnBehindWhatWasRight) {
+  const files::GgufFile file = open_folder_model(GetParam());
+  const SamplingParams ways[] = {{.temperature = 0.0F, .top_logprobs = 2}, {.temperature = 1.0F, .seed = 3, .top_logprobs = 1}};
+  for (const SamplingParams& sampling : ways) {
+    const auto plain_model = load_from(file, {.end_tokens = {}, .progress = {}});
+    ASSERT_GT(plain_model->kv_groups().states.blocks(), 0);
+    const Said plain = answer(*plain_model, sampling, 0);
+    ASSERT_EQ(plain.tokens.size(), static_cast<std::size_t>(kTokens));
+    for (const double wrong : {0.0, 0.3, 1.0}) {
+      for (const int threads : {1, 3}) {
+        for (const std::int32_t pass_rows : {6, 512}) {  // the prompt takes several passes, what is kept of a row's guesses one
+          auto model = load_from(file, {.threads = threads,
+                                        .pass_rows = pass_rows,
+                                        .state_drafts = 5,
+                                        .end_tokens = {},
+                                        .progress = {},
+                                        .drafter = std::make_shared<KnowingDrafter>(plain.tokens, wrong, plain_model->shape().vocab)});
+          const Said verified = answer(*model, sampling, 5);
+          EXPECT_TRUE(verified == plain) << wrong << ", " << threads << " threads, " << pass_rows << " rows in a pass";
+          if (wrong == 0.0) {
+            EXPECT_LE(verified.steps, 1 + (kTokens - 1 + 5) / 6) << "six tokens a step";
+          } else if (wrong == 1.0) {
+            EXPECT_EQ(verified.steps, kTokens);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(VerifiedStates, AreGuessedNoFurtherThanIsKept) {
+  const files::GgufFile file = open_folder_model(GetParam());
+  const SamplingParams greedy{.temperature = 0.0F};
+  const Said plain = answer(*load_from(file, {.end_tokens = {}, .progress = {}}), greedy, 0);
+  for (const std::int32_t kept : {0, 2}) {
+    const auto model = load_from(
+        file, {.state_drafts = kept, .end_tokens = {}, .progress = {}, .drafter = std::make_shared<KnowingDrafter>(plain.tokens, 0.0)});
+    const Said verified = answer(*model, greedy, 5);
+    EXPECT_TRUE(verified == plain);
+    EXPECT_EQ(verified.steps, kept == 0 ? kTokens : 1 + (kTokens - 1 + kept) / (kept + 1));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, VerifiedStates,
+                         testing::Values("lfm2", "granite4", "qwen3.5", "falcon-h1", "mamba2", "nemotron-h", "qwen3-next"),
+                         folder_test_name);
 
 TEST_F(VerifiedRows, WithoutADrafterAreDecodeRows) {
   const SamplingParams greedy{.temperature = 0.0F};

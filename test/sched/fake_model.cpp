@@ -239,9 +239,16 @@ void FakeModel::verify(const step::StepPlan& plan, const step::StepRow& row, Slo
   step.more.resize(step.more.size() + static_cast<std::size_t>(std::max(result.drafted, 0)));
   const auto right =
       static_cast<std::int32_t>(static_cast<std::uint32_t>(slot.last * 31 + base) % static_cast<std::uint32_t>(result.drafted + 1));
+  const bool has_state = options_.state_blocks > 0;
+  TokenId carried = has_state ? take_state(plan, row) : 0;
   for (std::int32_t i = 0; i <= right && !slot.finished; ++i) {
     put(plan, row, base + i, Tint::adapted(slot.last, row.adapter));
-    const std::vector<TokenId> context = read(plan, row, base + i + 1);
+    std::vector<TokenId> context = read(plan, row, base + i + 1);
+    if (has_state) {
+      carried = advance(carried, place(plan, row, 0, base + i));
+      context.push_back(carried);
+      put_state(plan, row.state_begin, carried);
+    }
     if (choking_ >= 0 && std::ranges::count(context, choking_.load()) > 0) {
       slot.finished = result.finished = true;
       result.sampled = false;
@@ -258,6 +265,10 @@ void FakeModel::verify(const step::StepPlan& plan, const step::StepRow& row, Slo
     slot.next = base + i + 1;
   }
   for (std::int32_t position = slot.next; position <= base + result.drafted; ++position) put(plan, row, position, -9);
+  for (std::uint32_t i = 0; i < row.snapshot_count; ++i) {
+    if (plan.snapshots[row.snapshot_begin + i].end != step::kBehindRow) violation("a snapshot that a row that verifies may not come by");
+    put_state(plan, plan.snapshots[row.snapshot_begin + i].block_begin, carried);
+  }
 }
 
 namespace {

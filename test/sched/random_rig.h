@@ -77,7 +77,6 @@ class RandomRig {
       options.state_blocks = 1 + pick(2);
       options.state_interval = pick(3) == 0 ? 0 : 1 + pick(40);
       if (pick(3) == 0) options.most_state_blocks = pick(5 * options.state_blocks);
-      options.draft_tokens = 0;
       options.blocks += options.state_blocks + 1;
     }
     return options;

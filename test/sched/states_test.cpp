@@ -2,6 +2,7 @@
 #include "sched/rig.h"
 
 #include <algorithm>
+#include <cstdint>
 
 namespace braid::sched::test {
 namespace {
@@ -261,10 +262,40 @@ TEST(RecurrentStates, CheckpointsHeldByThoseWhoWaitAreGivenUp) {
   for (const auto& client : rig.clients) rig.expect_right(*client);
 }
 
-TEST(RecurrentStates, DraftedTokensAreRefused) {
-  SchedulerOptions options = with_states();
-  options.draft_tokens = 2;
-  EXPECT_EQ(find_fault(options)->code, ErrorCode::kInvalidArgument);
+// A state cannot go back behind wrong guesses; wherever a row ends, the next turn goes on there.
+TEST(RecurrentStates, GoOnBehindGuessesThatWereRight) {
+  for (const std::int32_t drafts : {1, 2, 5}) {
+    SchedulerOptions options = with_states(0);
+    options.draft_tokens = drafts;
+    Rig rig(options);
+    auto chat = Rig::prompt_of(50, 1);
+    rig.complete(chat, 33);
+    const auto is_over = [&] { return rig.scheduler->stats().blocks_free == rig.scheduler->stats().blocks_total; };
+    for (std::int32_t turn = 0; turn < 4; ++turn) {
+      ASSERT_TRUE(rig.run_until(is_over)) << "a step may still be out";
+      chat = behind(chat, rig.clients.back()->tokens);
+      const auto computed = static_cast<std::int32_t>(chat.size()) - 1;
+      chat = behind(chat, Rig::prompt_of(7, 100 + turn));
+      EXPECT_EQ(cached(rig.complete(chat, 31 + turn)), computed);
+    }
+    EXPECT_LT(rig.scheduler->stats().steps, rig.scheduler->stats().generated_tokens);
+    rig.run_to_end();
+  }
+}
+
+// As seldom as without guesses, and in a place that no other row comes by.
+TEST(RecurrentStates, AreKeptOnTheWayOfAnAnswerThatIsGuessed) {
+  SchedulerOptions options = with_states(32);
+  options.draft_tokens = 5;
+  Rig rig(options);
+  const auto prompt = Rig::prompt_of(40, 1);
+  const Client& client = rig.complete(prompt, 120);
+  ASSERT_TRUE(rig.run_until([&] { return rig.scheduler->stats().blocks_free == rig.scheduler->stats().blocks_total; }));
+  EXPECT_EQ(rig.scheduler->stats().states_cached, 6U) << "32 and 39 of the prompt, behind 64, 96 and 128, and the end";
+  auto edited = behind(prompt, client.tokens);
+  edited[125] = 998;
+  EXPECT_GT(cached(rig.complete(edited, 5)), 96);
+  rig.run_to_end();
 }
 
 }  // namespace

@@ -96,6 +96,7 @@ Result<ModelNeeds> LoadingThread::look_now(const ServedModelOptions& model) {
       choose_kernels(model.model, model::has_float_weights(*file, {model.model.float_type, model.model.fast_weights}));
   if (!table) return table.error();
   model::LoadOptions load = load_options(model.model, options_.batch.max_batch);
+  load.state_drafts = state_drafts(options_.batch);
   load.threads = team_.size();
   const Result<model::MemoryEstimate> estimate = model::estimate_memory(*file, **table, load);
   if (!estimate) return estimate.error();
@@ -138,6 +139,7 @@ Result<LoadedModel> LoadingThread::load_now(const ServedModelOptions& model, std
   const bool has_disk = !disk.directory.empty();
   Result<LoadedModel> loaded = load_beside(model, file,
                                            {.max_batch = options_.batch.max_batch,
+                                            .state_drafts = state_drafts(options_.batch),
                                             .team = &team_,
                                             .packers = &packers,
                                             .shelf = &shelf_,

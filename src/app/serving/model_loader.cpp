@@ -80,10 +80,14 @@ Result<LoadedModels> ModelLoader::load(Inheritance inherited, std::shared_ptr<Mo
       language_models.push_back(std::move(model));
     }
   }
-  auto models = load_models(
-      language_models,
-      {.max_batch = options_.batch.max_batch, .team = loaded.team.get(), .shelf = &loaded.shelf, .progress = show, .identify_kv = has_disk},
-      inherited.untouched);
+  auto models = load_models(language_models,
+                            {.max_batch = options_.batch.max_batch,
+                             .state_drafts = state_drafts(options_.batch),
+                             .team = loaded.team.get(),
+                             .shelf = &loaded.shelf,
+                             .progress = show,
+                             .identify_kv = has_disk},
+                            inherited.untouched);
   if (!models) return models.error();
   loaded.models = std::move(*models);
   if (!has_disk) return loaded;
