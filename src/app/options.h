@@ -45,7 +45,7 @@ struct BatchOptions {
   std::int32_t max_waiting = 16384;                   // queued requests, then 429
   std::chrono::milliseconds priority_ageing{10'000};  // what a level of priority is worth in waiting time
   std::int32_t state_checkpoints = 512;               // positions between two checkpoints of a recurrent state; 0: none on the way
-  std::optional<std::uint64_t> state_memory = {};          // bytes of the KV pool that all of them may take; none: what nobody needs more
+  std::optional<std::uint64_t> state_memory = {};     // bytes of the KV pool that all of them may take; none: what nobody needs more
   std::chrono::milliseconds stall_park{10'000};       // a client that does not read: its sequence loses its KV memory
   std::chrono::milliseconds stall_drop{300'000};      // and is ended
   DraftMethod speculate = DraftMethod::kAuto;         // of requests that say nothing, where tokens are guessed from; kOff: never any
