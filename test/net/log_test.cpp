@@ -234,6 +234,21 @@ TEST_F(RequestLog, NamesThePathOfWhatReachedNoRouteAndCutsIt) {
   server.on_loop([&] { EXPECT_EQ(log.str().find("secret"), std::string::npos); });
 }
 
+TEST_F(RequestLog, WhatIsLeftOutOfARequestIsNamedAtDebug) {
+  net::ServerOptions told = options();
+  told.log.logger->set_level(spdlog::level::debug);
+  TestServer server(told);
+  server.ask(post("/v1/responses", R"({"input":[{"role":"user","content":"x"},{"type":"web_search_call"},{"type":"item_of_next_year"}],)"
+                                   R"("tools":[{"type":"web_search"},{"type":"mcp","server_label":"a"}]})"));
+  EXPECT_EQ(lines(server, "debug items of a request are left out request=").size(), 1U);
+  EXPECT_EQ(lines(server, R"(names="item_of_next_year, web_search_call")").size(), 1U);
+  server.ask(post("/v1/messages", R"({"max_tokens":9,"tools":[{"type":"tool_of_next_year"}],"messages":[{"role":"user","content":[)"
+                                  R"({"type":"text","text":"a"},{"type":"block_of_next_year"}]}]})"));
+  EXPECT_EQ(lines(server, "debug tools of a request are left out request=", 2).size(), 2U);
+  EXPECT_EQ(lines(server, "names=tool_of_next_year").size(), 1U);
+  EXPECT_EQ(lines(server, "names=block_of_next_year").size(), 1U);
+}
+
 TEST_F(RequestLog, WhatIsRefusedHasItsLineBeforeItsClientHasReadThat) {
   net::ServerOptions lingering = options();
   lingering.linger_timeout = 1h;
