@@ -12,6 +12,7 @@
 #include "files/hf_folder.h"
 #include "kernels/select.h"
 #include "model/families/families.h"
+#include "model/families/older_files.h"
 #include "model/kv_identity.h"
 #include "model/weights.h"
 #include "text/folder_text.h"
@@ -44,7 +45,11 @@ Result<files::GgufFile> open_folder(const std::string& path) {
 }
 
 Result<files::GgufFile> open_model(const std::string& path) {
-  if (!path.empty() && path != kEmbeddedModelName) return files::is_folder(path) ? open_folder(path) : files::GgufFile::open(path);
+  if (!path.empty() && path != kEmbeddedModelName) {
+    if (files::is_folder(path)) return open_folder(path);
+    Result<files::GgufFile> file = files::GgufFile::open(path);
+    return file ? model::in_todays_form(std::move(*file)) : std::move(file);
+  }
   std::shared_ptr<const files::ByteSource> bytes = embedded_model();
   if (bytes == nullptr)
     return invalid_argument(

@@ -82,6 +82,13 @@ GgufFile GgufFile::from_contents(GgufContents contents) {
   return GgufFile(std::move(own));
 }
 
+GgufContents GgufFile::contents() const {
+  return {.sources = contents_->sources,
+          .metadata = contents_->joined.metadata,
+          .tensors = contents_->joined.tensors,
+          .notes = contents_->notes};
+}
+
 GgufFile GgufFile::with_metadata(std::vector<std::pair<std::string, GgufValue>> metadata) const {
   return from_contents(
       {.sources = contents_->sources, .metadata = std::move(metadata), .tensors = contents_->joined.tensors, .notes = contents_->notes});

@@ -56,6 +56,8 @@ class GgufFile {
   static Result<GgufFile> from_bytes(std::shared_ptr<const ByteSource> source);
   // Of what was read from elsewhere; there is at least one source.
   static GgufFile from_contents(GgufContents contents);
+  // To be changed, and made a file of again.
+  GgufContents contents() const;
   // The same tensors with other metadata.
   GgufFile with_metadata(std::vector<std::pair<std::string, GgufValue>> metadata) const;
 

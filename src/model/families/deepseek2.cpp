@@ -1,11 +1,10 @@
 // DeepSeek V2, V3, R1 (2024, 2025), Kimi K2 (Moonshot 2025) and GLM-4.7-Flash: attention to latents, experts after some dense layers.
-#include "kernels/encode.h"
 #include "model/deterministic_math.h"
 #include "model/families/family.h"
 #include "model/families/folder_experts.h"
 #include "model/families/gguf_decoder.h"
 #include "model/families/gguf_experts.h"
-#include "model/row_encoding.h"
+#include "model/families/latent_heads.h"
 
 #include <algorithm>
 #include <cmath>
@@ -97,38 +96,12 @@ ModelShape describe_deepseek2(GgufKeys& keys) {
   return model;
 }
 
-// Of each head the rows that make keys, as what queries are multiplied by: [heads, rank, plain]; and those that make values.
-void part_heads(FolderReader& in, std::int32_t heads, std::int32_t plain, std::int32_t value) {
-  for (const std::string& name : in.of_part("attn_kv_b")) {
-    files::GgufTensor whole = std::move(*in.extract(name));
-    const std::int64_t rows = std::int64_t{heads} * (plain + value);
-    if (whole.shape.size() != 2 || whole.shape[1] != rows || !is_sound(whole))
-      return in.config.fail(ErrorCode::kBadFile, fmt::format("the tensor {} is not [{}, rank]", name, rows));
-    const std::int64_t rank = whole.shape[0];
-    const std::string layer = name.substr(0, name.rfind("attn_kv_b"));
-    files::GgufTensor keys;
-    keys.name = layer + "attn_k_b.weight";
-    keys.type = whole.type;
-    keys.shape = {plain, rank, heads};
-    if (whole.coded) keys.type = static_cast<std::uint32_t>(kernels::WeightType::kF32);
-    const auto type = static_cast<kernels::WeightType>(keys.type);
-    const std::size_t row_bytes = kernels::stored_row_bytes(*kernels::weight_format(type), plain);
-    std::vector<std::byte> bytes(row_bytes * static_cast<std::size_t>(rank * heads));
-    std::vector<float> head(static_cast<std::size_t>(plain * rank));
-    std::vector<float> column(static_cast<std::size_t>(plain));
-    for (std::int64_t h = 0; h < heads; ++h) {
-      for (std::int64_t i = 0; i < plain; ++i) read_row(whole, h * (plain + value) + i, rank, head.data() + i * rank);
-      for (std::int64_t r = 0; r < rank; ++r) {
-        for (std::int64_t i = 0; i < plain; ++i) column[static_cast<std::size_t>(i)] = head[static_cast<std::size_t>(i * rank + r)];
-        kernels::encode_row(type, column.data(), plain, bytes.data() + static_cast<std::size_t>(h * rank + r) * row_bytes);
-      }
-    }
-    in.put_owned(std::move(keys), std::move(bytes));
-    whole.name = layer + "attn_v_b.weight";
-    whole.shape = {rank, value, heads};
-    for (std::int32_t h = 0; h < heads; ++h)
-      for (std::int32_t i = 0; i < value; ++i) whole.order.push_back(h * (plain + value) + plain + i);
-    in.put(std::move(whole));
+void part_latent_heads(FolderReader& in, const LatentHeads& heads) {
+  for (const std::string& name : in.of_part(kLatentHeads)) {
+    Result<PartedHeads> parted = part_heads(std::move(*in.extract(name)), heads);
+    if (!parted) return in.config.fail(parted.error().code, parted.error().message);
+    in.put_owned(std::move(parted->keys), std::move(parted->key_bytes));
+    in.put(std::move(parted->values));
   }
 }
 
@@ -186,7 +159,7 @@ void translate_deepseek2(FolderReader& in) {
   if (in.config.flag({"tie_word_embeddings"}, false) && in.has("token_embd.weight")) in.remove("output.weight");
   translate_deepseek_experts(in, size);
   drop_later_layers(in, size);
-  part_heads(in, size.heads, plain, value);
+  part_latent_heads(in, {size.heads, plain, value});
 }
 
 }  // namespace
