@@ -122,12 +122,14 @@ TEST(Experts, LoadsThatChangeBetweenStepsLeaveARowsBits) {
   }
 }
 
-TEST(Experts, EachInATensorOfItsOwnAreTheSame) {
-  const auto logits_of = [](bool apart) {
-    return ForwardHarness(MixtureModel{.type = kernels::WeightType::kQ8_0, .apart = apart}.file(), kernels::best_kernel_table())
-        .logits({5, 9, 100, 7, 33});
+TEST(Experts, OfOlderFilesAreTheSame) {
+  const auto logits_of = [](bool apart, bool tells_width) {
+    const MixtureModel model{.type = kernels::WeightType::kQ8_0, .apart = apart, .tells_width = tells_width};
+    return ForwardHarness(model.file(), kernels::best_kernel_table()).logits({5, 9, 100, 7, 33});
   };
-  EXPECT_TRUE(same_bits(logits_of(true), logits_of(false)));
+  const std::vector<float> expected = logits_of(false, true);
+  EXPECT_TRUE(same_bits(logits_of(true, true), expected)) << "each in a tensor of its own";
+  for (const bool apart : {false, true}) EXPECT_TRUE(same_bits(logits_of(apart, false), expected)) << "no key tells their width";
 }
 
 TEST(Experts, TellWhatATokenReads) {

@@ -22,7 +22,8 @@ struct MixtureModel {
   std::uint32_t layers = 2;
   std::uint32_t experts = 8;
   std::uint32_t chosen = 3;
-  bool apart = false;  // a tensor for each expert, as files of early 2024 have
+  bool apart = false;       // a tensor for each expert, as files of early 2024 have
+  bool tells_width = true;  // of experts, as those do not
 
   files::GgufFile file() const {
     braid::test::GgufWriter writer;
@@ -31,8 +32,8 @@ struct MixtureModel {
     key("context_length", 256);
     key("block_count", layers);
     key("embedding_length", kWidth);
-    key("feed_forward_length", kWidth);
-    key("expert_feed_forward_length", kWidth);
+    key("feed_forward_length", tells_width ? kWidth : 3 * kWidth);
+    if (tells_width) key("expert_feed_forward_length", kWidth);
     key("expert_count", experts);
     key("expert_used_count", chosen);
     key("attention.head_count", 4);

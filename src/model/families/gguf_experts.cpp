@@ -63,6 +63,14 @@ std::int64_t outputs_of(GgufKeys& keys, const std::string& name) {
   return keys.error ? 0 : tensor->shape[1];
 }
 
+// Files of early 2024 have experts of another width than that of dense networks, and no key for it.
+void take_widths_of_tensors(GgufKeys& keys, std::vector<std::int32_t>& widths) {
+  for (std::size_t i = 0; i < widths.size(); ++i)
+    for (const char* part : {"ffn_up_exps", "ffn_up.0"})
+      if (const std::int64_t width = outputs_of(keys, layer_tensor(static_cast<std::int32_t>(i), part)); width > 0)
+        widths[i] = static_cast<std::int32_t>(width);
+}
+
 // A network whose tensors are those of a dense one with `ending`.
 FeedForwardShape network(GgufKeys& keys, const LayerShape& dense, std::int32_t layer, std::string_view ending, std::int32_t width) {
   FeedForwardShape shape = dense.feed_forward;
@@ -100,7 +108,8 @@ void add_experts(GgufKeys& keys, ModelShape& model, const RouterHabits& habits) 
   const auto most = static_cast<std::uint64_t>(std::max(1, std::ranges::max(counts)));
   const std::vector<std::int32_t> chosen = keys.sizes("expert_used_count", layers, std::nullopt, most);
   const std::int32_t dense_width = model.layers.front().feed_forward.width;
-  const std::vector<std::int32_t> widths = keys.sizes("expert_feed_forward_length", layers, static_cast<std::uint64_t>(dense_width));
+  std::vector<std::int32_t> widths = keys.sizes("expert_feed_forward_length", layers, static_cast<std::uint64_t>(dense_width));
+  if (!keys.has("expert_feed_forward_length")) take_widths_of_tensors(keys, widths);
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(layers) && !keys.error; ++i) {
     const auto at = static_cast<std::size_t>(i);
     LayerShape& layer = model.layers[at];
