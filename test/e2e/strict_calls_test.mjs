@@ -174,8 +174,9 @@ const unusable = {
   "a reference to itself": [{ ...object_of({ $ref: "#/$defs/City" }), $defs: { City: { $ref: "#/$defs/City" } } }, ".$defs.City.$ref", true],
   "unique items": [object_of({ type: "array", items: { type: "string" }, uniqueItems: true }), ".properties.city.uniqueItems", true],
   "arguments that are no object": [{ ...object_of({}), type: "string" }, ".type", true],
-  "what nothing satisfies": [{ ...object_of(false), required: ["city"] }, "", false],
-  "what never comes to an end": [{ ...object_of({ $ref: "#" }), required: ["city"] }, "", false],
+  "what nothing satisfies": [{ ...object_of(false), required: ["city", "kind"] }, ".properties.city", true],
+  "what never comes to an end": [{ ...object_of({ $ref: "#" }), required: ["city", "kind"] }, ".properties.city", true],
+  "more members than there may be": [{ ...object_of({}), minProperties: 3, maxProperties: 2 }, "", false],
 };
 const usable = object_of({ enum: ["Paris"] });
 
