@@ -91,6 +91,8 @@ Result<void> print_experts(const files::GgufFile& file) {
   }
   std::uint64_t all = 0;
   for (const files::GgufTensor& tensor : file.tensors()) all += bytes_of(tensor);
+  const files::GgufTensor* embedding = file.tensor("token_embd.weight");
+  if (embedding != nullptr && file.tensor("output.weight") != nullptr) unread += bytes_of(*embedding);  // but for one row
   fmt::print("  with all else a token reads {} of {}\n", format_size(all - std::min(all, unread)), format_size(all));
   return {};
 }
