@@ -19,6 +19,7 @@ Rows from(const Rows& rows, std::int64_t first) { return {rows[first], rows.stri
 void Experts::add(std::int64_t rows, const ExpertsShape& shape, const ExpertsWeights& weights, Workspace& space) const {
   choose(rows, shape.router, weights, space);
   sort(rows, shape.router, space.routes);
+  if (shape.latent() > 0) narrow(rows, shape, weights, space);
   project(shape, weights, space);
   prepare(weights, &FeedForwardWeights::down, nullptr, space,
           [&](std::int64_t place, float* scratch) { return activated(place, shape, weights, space, scratch); });
@@ -29,6 +30,18 @@ void Experts::add(std::int64_t rows, const ExpertsShape& shape, const ExpertsWei
   products_.run_prepared({space.routes.products, count});
   adapt(weights, &FeedForwardWeights::down, false, space.expert_out, space);
   combine(rows, shape, weights, space);
+  if (shape.latent() > 0) widen(rows, weights, space);
+}
+
+void Experts::narrow(std::int64_t rows, const ExpertsShape& shape, const ExpertsWeights& weights, Workspace& space) const {
+  const Product down{&weights.latent_down.matrix, space.latent_rows};
+  products_.run({&down, 1}, rows, space, [&](std::int64_t row, float*) { return space.normed[row]; });
+  for (std::int64_t row = 0; row < rows; ++row) std::fill_n(space.latent_sums[row], shape.latent(), 0.0F);
+}
+
+void Experts::widen(std::int64_t rows, const ExpertsWeights& weights, Workspace& space) const {
+  const Product up{&weights.latent_up.matrix, space.branch, true};
+  products_.run({&up, 1}, rows, space, [&](std::int64_t row, float*) { return space.latent_sums[row]; });
 }
 
 void Experts::choose(std::int64_t rows, const RouterShape& shape, const ExpertsWeights& weights, Workspace& space) const {
@@ -66,7 +79,8 @@ void Experts::project(const ExpertsShape& shape, const ExpertsWeights& weights, 
   const bool gated = shape.each.gated;
   if (space.adapted.any()) space.adapted.make_room(2 * std::int64_t{space.routes.begin[weights.each.size()]});
   const bool together = gated && first.gate.matrix.type == first.up.matrix.type;  // on the same prepared rows
-  const auto normed = [&](std::int64_t place, float*) { return space.normed[space.routes.row_of[place]]; };
+  const Rows& read = shape.latent() > 0 ? space.latent_rows : space.normed;
+  const auto normed = [&](std::int64_t place, float*) { return read[space.routes.row_of[place]]; };
   std::size_t count = 0;
   const auto run = [&] {
     products_.run_prepared({space.routes.products, count});
@@ -159,14 +173,15 @@ const float* Experts::activated(std::int64_t place, const ExpertsShape& shape, c
 }
 
 void Experts::combine(std::int64_t rows, const ExpertsShape& shape, const ExpertsWeights& weights, Workspace& space) const {
-  const std::int64_t width = space.embedding;
+  const std::int64_t width = shape.latent() > 0 ? shape.latent() : space.embedding;
+  const Rows& sums = shape.latent() > 0 ? space.latent_sums : space.branch;
   team_.for_chunks(rows, kRowChunk, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t i = begin * shape.router.chosen; i < end * shape.router.chosen; ++i) {
       const ExpertChoice& choice = space.routes.choices[i];
       float* given = space.expert_out[space.routes.place_of[i]];
       const std::vector<float>& bias = weights.each[static_cast<std::size_t>(choice.expert)].down.bias;
       if (!bias.empty()) table_.add(given, bias.data(), width);
-      float* out = space.branch[i / shape.router.chosen];
+      float* out = sums[i / shape.router.chosen];
       for (std::int64_t k = 0; k < width; ++k) out[k] += choice.weight * given[k];
     }
   });

@@ -30,6 +30,10 @@ class Experts {
   void choose(std::int64_t rows, const RouterShape& shape, const ExpertsWeights& weights, Workspace& space) const;
   // Fills the places of space.routes.
   static void sort(std::int64_t rows, const RouterShape& shape, const Routes& routes);
+  // Fills space.latent_rows of space.normed; empties space.latent_sums.
+  void narrow(std::int64_t rows, const ExpertsShape& shape, const ExpertsWeights& weights, Workspace& space) const;
+  // Adds what space.latent_sums make to space.branch.
+  void widen(std::int64_t rows, const ExpertsWeights& weights, Workspace& space) const;
   // Fills space.expert_gate, and space.expert_up where that is not fused.
   void project(const ExpertsShape& shape, const ExpertsWeights& weights, Workspace& space) const;
   // Prepares the rows of all places for products of a part, and of another one that reads the same rows, if any. input(place, scratch) gives

@@ -217,6 +217,11 @@ struct ExpertsShape {
   RouterShape router;
   FeedForwardShape each;    // tensors "<name>.weight" [experts, outputs, inputs] and "<name>.bias" [experts, outputs]
   std::string shared_gate;  // tensor "<name>.weight" [embedding]: the layer's own network counts by the sigmoid of its product; or empty
+  // Or none: experts read what latent_down makes of a row, and latent_up makes the row's width of their sum. The router reads the row itself.
+  LinearShape latent_down = {};
+  LinearShape latent_up = {};
+
+  std::int64_t latent() const { return latent_down.outputs; }  // their width; 0: that of the row
 };
 
 // x += scale * post_norm(mixer(norm(x))), where the mixer is attention or carries a state on, then x += scale *

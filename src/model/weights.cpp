@@ -47,6 +47,10 @@ void read_experts(TensorReader& reader, const ExpertsShape& shape, ExpertsWeight
   reader.vector(router.correction + ".bias", router.experts(), router.corrected, weights.correction);
   if (!shape.shared_gate.empty())
     reader.vector(shape.shared_gate + ".weight", router.linear.inputs, Presence::kRequired, weights.shared_gate);
+  if (shape.latent() > 0) {
+    read_linear(reader, shape.latent_down, weights.latent_down);
+    read_linear(reader, shape.latent_up, weights.latent_up);
+  }
   weights.each.resize(static_cast<std::size_t>(router.experts()));
   const auto read = [&](const LinearShape& linear, LinearWeights FeedForwardWeights::*part) {
     for (std::size_t i = 0; i < weights.each.size() && !reader.error(); ++i) {

@@ -87,6 +87,7 @@ struct ExpertsWeights {
   std::vector<float> correction;         // [experts], or empty
   std::vector<FeedForwardWeights> each;  // [experts]
   std::vector<float> shared_gate;        // [embedding], or empty
+  LinearWeights latent_down, latent_up;  // or none
 };
 
 struct LayerWeights {

@@ -75,7 +75,7 @@ std::size_t most_prepared(const ModelShape& model, const Weights& weights, const
     for (const auto* linear : {&gate, &up, &down}) add(linear->matrix);
     if (!model.layers[i].experts) continue;
     const RouterShape& router = model.layers[i].experts->router;
-    add(layer.experts.router.matrix);
+    for (const auto* linear : {&layer.experts.router, &layer.experts.latent_down, &layer.experts.latent_up}) add(linear->matrix);
     const FeedForwardWeights& first = layer.experts.each.front();
     for (const auto* linear : {&first.gate, &first.up, &first.down})
       if (linear->matrix.inputs > 0)
@@ -100,6 +100,7 @@ struct Widths {
   std::int64_t experts = 0;
   std::int64_t chosen = 0;
   std::int64_t expert = 0;  // one of them
+  std::int64_t latent = 0;  // what they read, where that is no row
   std::int64_t narrow_query = 0;
   std::int64_t head_queries = 0;
   std::int64_t latent_values = 0;
@@ -151,6 +152,7 @@ Widths widths_of(const ModelShape& model, const kernels::KernelTable& table) {
       most.experts = std::max<std::int64_t>(most.experts, layer.experts->router.experts());
       most.chosen = std::max<std::int64_t>(most.chosen, layer.experts->router.chosen);
       most.expert = std::max<std::int64_t>(most.expert, layer.experts->each.width);
+      most.latent = std::max(most.latent, layer.experts->latent());
     }
     if (attention.heads == 0) continue;
     most.attention_scratch =
@@ -167,7 +169,11 @@ void carve_experts(Workspace& space, Carver& carver, const Widths& widths) {
   carver.take(space.scores, rows, widths.experts);
   carver.take(space.expert_gate, places, widths.expert);
   carver.take(space.expert_up, places, widths.expert);
-  carver.take(space.expert_out, places, space.embedding);
+  carver.take(space.expert_out, places, std::max(space.embedding, widths.latent));
+  if (widths.latent > 0) {
+    carver.take(space.latent_rows, rows, widths.latent);
+    carver.take(space.latent_sums, rows, widths.latent);
+  }
   carver.take(space.routes.choices, rows, widths.chosen);
   carver.take(space.routes.place_of, rows, widths.chosen);
   carver.take(space.routes.row_of, places, 1);

@@ -72,7 +72,9 @@ struct Workspace {
   Rows scores;       // [rows, experts]
   Rows expert_gate;  // [places, width of an expert]
   Rows expert_up;    // [places, width of an expert]
-  Rows expert_out;   // [places, embedding]
+  Rows expert_out;   // [places, embedding or latent]
+  Rows latent_rows;  // [rows, latent]: what experts read where that is narrower; or none
+  Rows latent_sums;  // [rows, latent]: and what they give
   Routes routes;
   // Of attention to latents, or none:
   Rows narrow_query;                                // [rows, what queries are made of]

@@ -21,6 +21,8 @@ class Collector {
 
   void add_experts(const ExpertsShape& shape, const ExpertsWeights& weights) {
     add(shape.router.linear, weights.router);
+    add(shape.latent_down, weights.latent_down);
+    add(shape.latent_up, weights.latent_up);
     const auto add_each = [&](const LinearShape& linear, LinearWeights FeedForwardWeights::*part) {
       for (std::size_t i = 0; i < weights.each.size(); ++i) {
         const auto index = static_cast<std::int32_t>(i);

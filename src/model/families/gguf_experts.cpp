@@ -110,6 +110,7 @@ void add_experts(GgufKeys& keys, ModelShape& model, const RouterHabits& habits) 
   const std::int32_t dense_width = model.layers.front().feed_forward.width;
   std::vector<std::int32_t> widths = keys.sizes("expert_feed_forward_length", layers, static_cast<std::uint64_t>(dense_width));
   if (!keys.has("expert_feed_forward_length")) take_widths_of_tensors(keys, widths);
+  const std::int32_t latent = keys.count("moe_latent_size", kMaxDimension);
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(layers) && !keys.error; ++i) {
     const auto at = static_cast<std::size_t>(i);
     LayerShape& layer = model.layers[at];
@@ -122,6 +123,11 @@ void add_experts(GgufKeys& keys, ModelShape& model, const RouterHabits& habits) 
     if (routes || counts[at] > 0) check_choice(keys, own);
     if (!routes) continue;
     ExpertsShape experts{.router = std::move(own), .each = network(keys, layer, i, "exps", widths[at]), .shared_gate = {}};
+    if (latent > 0) {
+      experts.latent_down = {.name = layer_tensor(i, "ffn_latent_down"), .inputs = model.embedding, .outputs = latent};
+      experts.latent_up = {.name = layer_tensor(i, "ffn_latent_up"), .inputs = latent, .outputs = model.embedding};
+      experts.each.gate.inputs = experts.each.up.inputs = experts.each.down.outputs = latent;
+    }
     if (keys.file().tensor(layer_tensor(i, "ffn_gate_inp_shexp.weight")) != nullptr)
       experts.shared_gate = layer_tensor(i, "ffn_gate_inp_shexp");
     const auto shared = static_cast<std::int32_t>(outputs_of(keys, layer_tensor(i, "ffn_up_shexp")));

@@ -73,7 +73,6 @@ ModelShape describe_nemotron_h(GgufKeys& keys) {
     model.layers.push_back(std::move(layer));
   }
   if (!keys.has("expert_count")) return model;
-  if (keys.has("moe_latent_size")) keys.fail(ErrorCode::kUnsupported, "moe_latent_size is set, which this build cannot compute");
   add_experts(keys, model, {.scoring = RouterShape::Scoring::kSigmoid, .normalised = true, .group_best = 2, .sum_epsilon = 1e-20F});
   return model;
 }
@@ -97,6 +96,8 @@ constexpr std::array kMixerNames = {
     MixerName{"mixer.o_proj", "attn_output"},
     MixerName{"mixer.up_proj", "ffn_up"},
     MixerName{"mixer.down_proj", "ffn_down"},
+    MixerName{"mixer.fc1_latent_proj", "ffn_latent_down"},
+    MixerName{"mixer.fc2_latent_proj", "ffn_latent_up"},
     MixerName{"mixer.gate", "ffn_gate_inp"},
     MixerName{"mixer.gate.e_score_correction_bias", "exp_probs_b.bias"},
     MixerName{"mixer.shared_experts.up_proj", "ffn_up_shexp"},
@@ -128,7 +129,8 @@ void translate_nemotron_experts(FolderReader& in, const FolderSize& size) {
   bool any = false;
   for (std::int32_t i = 0; i < size.layers; ++i) any |= in.rows(layer_tensor(i, "ffn_gate_inp.weight")) > 0;
   if (!any) return;
-  refuse_option(in, "moe_latent_size");
+  if (const std::int64_t latent = in.config.count({"moe_latent_size"}, 0, 0, kMaxDimension); latent > 0)
+    in.set("moe_latent_size", static_cast<std::uint64_t>(latent));
   translate_expert_keys(in);
   translate_router(in, true);
   join_experts(in, size, {.layers = "backbone.layers", .module = "mixer.experts"});
