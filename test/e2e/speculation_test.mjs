@@ -5,6 +5,7 @@ import { test } from "node:test";
 import path from "node:path";
 import { braidBinary, Process, serve, sourceFolder } from "./support/processes.mjs";
 import { collect, metrics, post } from "./support/client.mjs";
+import { recurrentModel } from "./support/recurrent_model.mjs";
 
 const story = "Once upon a time, a brave fox named Luna lived in the castle. She loved her kite more than anything. ";
 const text = (more = {}) => ({ prompt: story.repeat(3) + "Once upon a time, a", max_tokens: 60, temperature: 0, ignore_eos: true, ...more });
@@ -61,6 +62,32 @@ test("answers are the same with guesses and without, alone and together", async 
   assert.equal(none.usage.completion_tokens_details, undefined);
   const off = await metrics(plain.url);
   for (const [name, value] of off) if (name.startsWith("braid_draft_tokens")) assert.equal(value, 0, name);
+});
+
+// Whose states cannot go back behind a wrong guess: what is predicted is right, wrong from some place on, or somebody else's.
+test("models with recurrent layers guess, and say the same", async (t) => {
+  for (const name of ["lfm2", "qwen3.5", "granite4"]) {
+    const model = recurrentModel(t, name);
+    const plain = await serve(t, [model, "--no-warmup", "--speculate", "off", "--kv-memory", "16M"]);
+    const guessing = await serve(t, [model, "--no-warmup", "--kv-memory", "16M"]);
+    const ask = async (server, body) => (await post(`${server.url}/v1/completions`, body)).json();
+    const wish = (seed) => ({ prompt: "Once upon a time", max_tokens: 40, temperature: 1.5, seed, ignore_eos: true, logprobs: 2, return_token_ids: true });
+    const said = [];
+    for (let seed = 0; seed < 4; ++seed) said.push((await ask(plain, wish(seed))).choices);
+    let accepted = 0;
+    let rejected = 0;
+    const guess = async (seed, content) => {
+      const { choices, usage } = await ask(guessing, { ...wish(seed), prediction: { type: "content", content } });
+      assert.deepEqual(choices, said[seed], `${name}, seed ${seed}`);
+      accepted += usage.completion_tokens_details.accepted_prediction_tokens;
+      rejected += usage.completion_tokens_details.rejected_prediction_tokens;
+    };
+    for (let seed = 0; seed < 4; ++seed) {
+      const text = said[seed][0].text;
+      for (const content of [text, text.slice(0, 15) + "zzzz" + text.slice(19), said[(seed + 1) % 4][0].text]) await guess(seed, content);
+    }
+    assert.ok(accepted > 0 && rejected > 0, `${name}: ${accepted} right, ${rejected} wrong`);
+  }
 });
 
 test("what a server cannot guess from is refused with a sentence", async (t) => {

@@ -30,8 +30,6 @@ DraftMeans draft_means(const LoadedModel& loaded, const BatchOptions& batch) {
   DraftMeans means;
   means.model = loaded.draft != nullptr;
   if (batch.speculate == DraftMethod::kOff) means.nothing = "this server was started with --speculate off";
-  if (loaded.language_model->kv_groups().states.blocks() > 0)
-    means.nothing = "this model has recurrent layers, whose states cannot go back behind tokens that were guessed";
   return means;
 }
 
