@@ -6,6 +6,7 @@ import path from "node:path";
 import { test } from "node:test";
 import { braid, serve, temporaryFolder } from "./support/processes.mjs";
 import { eventually, metric, post } from "./support/client.mjs";
+import { recurrentModel } from "./support/recurrent_model.mjs";
 
 const story = "Once upon a time, a brave fox named Luna lived in the castle. She loved her kite more than anything. ".repeat(4);
 const wish = (ending, more = {}) => ({
@@ -14,7 +15,7 @@ const wish = (ending, more = {}) => ({
 
 async function ask(server, body) {
   const answer = await (await post(`${server.url}/v1/completions`, body)).json();
-  return { choices: answer.choices, cached: answer.usage.prompt_tokens_details.cached_tokens };
+  return { choices: answer.choices, cached: answer.usage.prompt_tokens_details.cached_tokens, known: answer.usage.prompt_tokens };
 }
 
 const through = (folder, ...more) => ["--kv-disk", folder, "--kv-disk-write", "through", "--kv-disk-read", "always", "--kv-memory", "64M", "--no-warmup", ...more];
@@ -144,4 +145,76 @@ test("--kv-verify computes every hit again and finds no difference", async (t) =
     assert.deepEqual(answer.choices, cold.choices);
   }
   await eventually("blocks are compared", async () => (await metric(server.url, "braid_prefix_cache_verified_blocks_total")) > 10);
+});
+
+// Tokens of these are letters.
+const letters = "Once upon a time, a brave fox named Luna lived in the castle by the sea.";
+const spell = (prompt, more = {}) => ({
+  prompt, max_tokens: 11, temperature: 0.8, seed: 7, ignore_eos: true, logprobs: 3, return_token_ids: true, ...more });
+
+test("recurrent states of a killed server are found again, wherever in a block they end", async (t) => {
+  for (const name of ["lfm2", "mamba2"]) {
+    const model = recurrentModel(t, name);
+    const folder = temporaryFolder(t);
+    const first = await serve(t, [model, ...through(folder)]);
+    const cold = await ask(first, spell(letters));
+    assert.equal(cold.cached, 0);
+    let written = -1;
+    await eventually("states are written", async () => {
+      const before = written;
+      written = await metric(first.url, "braid_disk_cache_writes_total");
+      return written > 0 && written === before;
+    });
+    await killed(first);
+    const second = await serve(t, [model, ...through(folder)]);
+    const again = await ask(second, spell(letters));
+    assert.equal(again.cached, cold.known - 1, `${name}: all but the last token`);
+    assert.deepEqual(again.choices, cold.choices);
+    const stats = await (await fetch(`${second.url}/v1/cache/stats`)).json();
+    assert.equal(stats.tokens.disk_hits, again.cached);
+  }
+});
+
+test("what is exported of a model with recurrent layers is found with its state", async (t) => {
+  const model = recurrentModel(t);
+  const folder = temporaryFolder(t);
+  const file = path.join(temporaryFolder(t), "kv.safetensors");
+  const memory = ["--kv-memory", "64M"];
+  const exported = await braid(t, ["cache", "export", model, file, "--prompt", letters, ...memory]);
+  assert.equal(exported.code, 0, exported.stderr);
+  const imported = await braid(t, ["cache", "import", model, file, "--kv-disk", folder, ...memory]);
+  assert.equal(imported.code, 0, imported.stderr);
+  const cold = await ask(await serve(t, [model, "--no-warmup", ...memory]), spell(letters));
+  const server = await serve(t, [model, ...through(folder)]);
+  const restored = await ask(server, spell(letters));
+  assert.equal(restored.cached, Math.floor(cold.known / 16) * 16, "the state at the end of its full blocks");
+  assert.deepEqual(restored.choices, cold.choices);
+});
+
+test("a model with recurrent layers and windows goes on without a disk cache, and says so", async (t) => {
+  const model = recurrentModel(t);
+  const server = await serve(t, [model, ...through(temporaryFolder(t), "--max-kv-size", "48")]);
+  await eventually("it is logged", () => /going on without a disk cache: lfm2 has recurrent layers and windows/.test(server.errors));
+  const answer = await ask(server, spell(letters));
+  assert.equal(answer.choices.length, 1);
+  assert.equal((await (await fetch(`${server.url}/v1/cache/stats`)).json()).disk, null);
+});
+
+test("states take no more of the pool than they may", async (t) => {
+  const model = recurrentModel(t);
+  const stats = async ({ url }) => (await (await fetch(`${url}/v1/cache/stats`)).json()).states;
+  const server = async (checkpoints) => {
+    const started = await serve(t, [model, "--no-warmup", "--kv-memory", "8M", "--state-checkpoints", checkpoints]);
+    await ask(started, spell(letters));
+    return started;
+  };
+  const all = await stats(await server("16"));
+  assert.ok(all.cached > 3 && all.dropped === 0, JSON.stringify(all));
+  const none = await server("16,1");
+  const told = /--state-checkpoints: a recurrent state of lfm2 takes ([\d.]+) (Ki|Mi|)B, more than 1 B: the prefix cache keeps none/;
+  await eventually("it is logged", () => told.test(none.errors));
+  assert.equal((await stats(none)).cached, 0);
+  const [, size, unit] = told.exec(none.errors);
+  const few = await stats(await server(`16,${2.5 * Number(size)}${unit}B`));
+  assert.deepEqual([few.cached, few.blocks, few.dropped], [2, 2 * all.blocks / all.cached, all.cached - 2]);
 });
