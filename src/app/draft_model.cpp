@@ -30,8 +30,14 @@ Result<std::shared_ptr<model::ModelDrafter>> load_draft(const ModelOptions& opti
   load.packers = loading.packers;
   load.context_length = 0;
   load.kv_limit = 0;
+  ModelOptions packing = options;
+  packing.model = options.draft;
+  packing.context.reset();
+  const std::string key = weights_key(packing, **table);
+  if (loading.shelf != nullptr) load.weights = loading.shelf->find(key);
   auto language_model = model::LanguageModel::load(*file, **table, std::move(load));
   if (!language_model) return language_model.error();
+  if (loading.shelf != nullptr) loading.shelf->put(key, (*language_model)->weights());
   if ((*language_model)->kv_groups().states.blocks() > 0)
     return invalid_argument(fmt::format("--draft {}: a model with recurrent layers cannot go back behind a wrong guess", options.draft));
   return std::make_shared<model::ModelDrafter>(std::move(*language_model), static_cast<std::size_t>(loading.max_batch), std::move(map));

@@ -119,6 +119,7 @@ struct ServeOptions {
   std::vector<std::string> aliases;             // their ids in the API, in their order; empty: their file names
   std::vector<std::string> chat_templates;      // one for all, one for each in their order, or empty: their own
   std::vector<Pooling> poolings;                // of /v1/embeddings; likewise, or empty: what their files say
+  std::vector<std::string> drafts;              // models that guess for them; likewise, "none" or empty: none do
   std::vector<AdapterOption> adapters;
   std::vector<std::string> models_dirs;  // folders whose models can be asked for
   ResidenceOptions residence;

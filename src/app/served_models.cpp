@@ -19,6 +19,17 @@ std::string model_id(std::string_view path) {
   return std::string(path);
 }
 
+namespace {
+
+// Nothing guesses for itself.
+std::string other_than(const std::string& draft, const std::string& model) { return draft == "none" || draft == model ? "" : draft; }
+
+}  // namespace
+
+std::string draft_for_later(const ServeOptions& options, const std::string& model) {
+  return options.drafts.size() == 1 ? other_than(options.drafts.front(), model) : "";
+}
+
 std::vector<ServedModelOptions> models_of(const ServeOptions& options) {
   const bool is_embedded = options.files.empty() && options.models_dirs.empty();
   const std::vector<std::string> files = is_embedded ? std::vector<std::string>(1) : options.files;
@@ -30,6 +41,7 @@ std::vector<ServedModelOptions> models_of(const ServeOptions& options) {
     const auto nth = [i](const auto& list) { return list[std::min(i, list.size() - 1)]; };
     if (!options.chat_templates.empty()) model.model.chat_template = nth(options.chat_templates);
     if (!options.poolings.empty()) model.pooling = nth(options.poolings);
+    if (!options.drafts.empty()) model.model.draft = other_than(nth(options.drafts), files[i]);
     model.id = !options.aliases.empty() ? nth(options.aliases) : model_id(files[i].empty() ? kEmbeddedModelName : files[i]);
   }
   return models;

@@ -15,6 +15,9 @@ std::string model_id(std::string_view path);
 // In the order of the command line; the embedded model where neither one nor a folder of them is named. The lists' lengths fit (models_fault).
 std::vector<ServedModelOptions> models_of(const ServeOptions& options);
 
+// The model that guesses for one that is loaded later, because a request names it: where one guesses for all, that. Empty: none.
+std::string draft_for_later(const ServeOptions& options, const std::string& model);
+
 // The part of --kv-disk that a model has: where there may be several, each has a folder of its own, and an equal share of the room. Models of the
 // registry have none beside those of the command line: its directory is empty.
 DiskOptions disk_options_of(const ServeOptions& options, const std::string& id);

@@ -1,4 +1,5 @@
 #include "app/parsed_command.h"
+#include "app/served_models.h"
 #include "support/folder.h"
 
 #include <cstdlib>
@@ -148,6 +149,21 @@ TEST(CommandLine, ServeTakesItsDiskCache) {
   EXPECT_TRUE(options.disk.write_through && options.batch.kv_verify);
   EXPECT_THAT(mistake({"serve", "--kv-disk", "x", "--prefix-cache", "off"}), HasSubstr("--kv-disk"));
   EXPECT_THAT(mistake({"serve", "--kv-disk-write", "never"}), HasSubstr("--kv-disk-write"));
+}
+
+TEST(CommandLine, DraftsAreForAllModelsOrOneEach) {
+  const auto all = std::get<ServeOptions>(parse({"serve", "a.gguf", "b.gguf", "--draft", "b.gguf"}));
+  EXPECT_EQ(models_of(all)[0].model.draft, "b.gguf");
+  EXPECT_EQ(models_of(all)[1].model.draft, "") << "it does not guess for itself";
+  EXPECT_EQ(draft_for_later(all, "c.gguf"), "b.gguf");
+  EXPECT_EQ(draft_for_later(all, "b.gguf"), "");
+  const auto each = std::get<ServeOptions>(parse({"serve", "a.gguf", "b.gguf", "--draft", "none", "--draft", "s.gguf"}));
+  EXPECT_EQ(models_of(each)[0].model.draft, "");
+  EXPECT_EQ(models_of(each)[1].model.draft, "s.gguf");
+  EXPECT_EQ(draft_for_later(each, "c.gguf"), "");
+  EXPECT_THAT(mistake({"serve", "a.gguf", "b.gguf", "c.gguf", "--draft", "x", "--draft", "y"}),
+              HasSubstr("--draft is given 2 times for 3 models"));
+  EXPECT_THAT(mistake({"serve", "--draft", "x", "--speculate", "off"}), HasSubstr("--draft contradicts --speculate off"));
 }
 
 TEST(CommandLine, CheckpointsHaveAnIntervalAndMemory) {

@@ -1,9 +1,10 @@
 // Guessed tokens change nothing of an answer but its time: streams, stop strings, tools, log-probabilities, choices and seeds over HTTP,
 // with a server that guesses and one that does not; and what is told of them.
 import assert from "node:assert/strict";
+import { symlinkSync } from "node:fs";
 import { test } from "node:test";
 import path from "node:path";
-import { braidBinary, Process, serve, sourceFolder } from "./support/processes.mjs";
+import { braidBinary, Process, serve, sourceFolder, temporaryFolder } from "./support/processes.mjs";
 import { collect, metrics, post } from "./support/client.mjs";
 import { recurrentModel } from "./support/recurrent_model.mjs";
 
@@ -122,6 +123,29 @@ test("a small model guesses for the embedded one", async (t) => {
   assert.ok(counts.get(`braid_draft_tokens_accepted_total{source="draft",position="1"}`) > 0);
 });
 
+test("one guesses for several models, and for those that are loaded later", async (t) => {
+  const demo = path.join(sourceFolder, "models/demo-q8_0.gguf");
+  const draft = path.join(sourceFolder, "models/demo-draft-q8_0.gguf");
+  const folder = temporaryFolder(t);
+  for (const name of ["later.gguf", "other.gguf"]) symlinkSync(demo, path.join(folder, name));
+  const plain = await serve(t, ["--no-warmup", "--speculate", "off", "--kv-memory", "64M"]);
+  const one = ["/v1/completions", text({ temperature: 0.9, seed: 3, logprobs: 2 })];
+  const ask = async (server, [path, body]) => (await post(server.url + path, body)).json();
+  const expected = answer_of(await ask(plain, one));
+  const drafted = { speculative: { method: "draft", max_tokens: 4 } };
+  const accepted = async (server, model) => {
+    const answer = await ask(server, [one[0], { ...one[1], ...drafted, model }]);
+    assert.deepEqual(answer_of(answer), expected, model);
+    return answer.usage.completion_tokens_details.accepted_prediction_tokens;
+  };
+  const all = await serve(t, [demo, "--models-dir", folder, "--no-warmup", "--draft", draft, "--kv-memory", "64M"]);
+  for (const model of ["demo-q8_0", "later"]) assert.ok(await accepted(all, model) > 0, model);
+  const each = await serve(t, [path.join(folder, "other.gguf"), demo, "--no-warmup", "--draft", "none", "--draft", draft, "--kv-memory", "64M"]);
+  assert.ok(await accepted(each, "demo-q8_0") > 0);
+  const refused = await post(`${each.url}/v1/completions`, { model: "other", prompt: "a", max_tokens: 1, ...drafted });
+  assert.match((await refused.json()).error.message, /no draft model/);
+});
+
 test("one with other tokens does, too", { skip: !process.env.BRAID_TEST_DATA && "BRAID_TEST_DATA is not set" }, async (t) => {
   const draft = path.join(process.env.BRAID_TEST_DATA, "models/stories260K-q8_0.gguf");
   const plain = await serve(t, ["--no-warmup", "--speculate", "off", "--kv-memory", "64M"]);
@@ -139,7 +163,7 @@ test("a draft that is none is refused before anything is served", async (t) => {
     [["--draft", "x.gguf", "--speculate", "off"], /--draft contradicts --speculate off/],
     [["--speculate", "draft"], /--draft/],
     [["--speculate", "mtp"], /heads/],
-    [["a.gguf", "b.gguf", "--draft", "x.gguf"], /guesses for one model/],
+    [["a.gguf", "b.gguf", "c.gguf", "--draft", "x.gguf", "--draft", "none"], /--draft is given 2 times for 3 models/],
   ]) {
     const server = new Process(t, braidBinary, ["serve", "--port", "0", ...args]);
     assert.notEqual((await server.exited).code, 0);

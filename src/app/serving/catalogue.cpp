@@ -118,7 +118,7 @@ class Scan {
     FoundModel& model = found_.emplace_back();
     model.options.model = options_.model;
     model.options.model.model = path.string();
-    model.options.model.draft.clear();  // which guesses for the command line's
+    model.options.model.draft = draft_for_later(options_, model.options.model.model);
     model.options.id = id;
     model.bytes = files.bytes;
     model.modified = files.modified;
@@ -149,6 +149,7 @@ void add_stored(const ServeOptions& options, ModelRegistry& registry, std::set<s
     FoundModel& model = found.emplace_back();
     model.options.model = options.model;
     model.options.model.model = stored.path;
+    model.options.model.draft = draft_for_later(options, stored.path);
     model.options.id = std::move(id);
     model.bytes = stored.bytes;
     model.modified = stored.modified;

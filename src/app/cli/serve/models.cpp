@@ -98,7 +98,7 @@ std::string models_fault(const ServeOptions& options) {
   };
   for (const std::string& fault :
        {count_fault("--alias", options.aliases.size(), false), count_fault("--chat-template", options.chat_templates.size(), true),
-        count_fault("--pooling", options.poolings.size(), true)})
+        count_fault("--pooling", options.poolings.size(), true), count_fault("--draft", options.drafts.size(), true)})
     if (!fault.empty()) return fault;
   std::set<std::string> ids;
   for (const ServedModelOptions& model : models_of(options))

@@ -14,16 +14,17 @@ void add_speculation_options(CLI::App& app, ServeOptions& options) {
       ->default_str("auto")
       ->check(CLI::IsMember(std::vector<std::string>(kDraftMethodNames.begin(), kDraftMethodNames.end())));
   add_integer(app, "--draft-tokens", options.batch.draft_tokens, 1, 64, "Tokens that are guessed at once for an answer, at most");
-  app.add_option("--draft", options.model.draft, "A small model that guesses for the one that is served, best with the same tokens")
-      ->type_name("MODEL");
+  app.add_option("--draft", options.drafts,
+                 "A small model that guesses for another one, best with the same tokens: for all that are served, or one for each, or none")
+      ->type_name("MODEL")
+      ->allow_extra_args(false);
 }
 
 std::string speculation_fault(const ServeOptions& options) {
-  if (options.batch.speculate == DraftMethod::kOff && !options.model.draft.empty()) return "--draft contradicts --speculate off";
-  if (options.batch.speculate == DraftMethod::kDraft && options.model.draft.empty())
+  if (options.batch.speculate == DraftMethod::kOff && !options.drafts.empty()) return "--draft contradicts --speculate off";
+  if (options.batch.speculate == DraftMethod::kDraft && options.drafts.empty())
     return "--speculate draft needs a model to guess with: name it by --draft";
   if (options.batch.speculate == DraftMethod::kMtp) return "--speculate mtp: heads of a model for tokens further on are not used yet";
-  if (options.files.size() > 1 && !options.model.draft.empty()) return "--draft guesses for one model, and several are to be served";
   return {};
 }
 
