@@ -26,12 +26,26 @@ foreach(example nginx/braid.conf nginx/braid-upstreams.conf caddy/Caddyfile hapr
 endforeach()
 
 # The manual is what --help says, as pages.
-add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/package/braid.1 DEPENDS braid ${PROJECT_SOURCE_DIR}/scripts/manual VERBATIM
-  COMMAND ${PROJECT_SOURCE_DIR}/scripts/manual $<TARGET_FILE:braid> ${PROJECT_BINARY_DIR}/package/braid.1)
-add_custom_target(braid_manual ALL DEPENDS ${PROJECT_BINARY_DIR}/package/braid.1)
-braid_package_file(${PROJECT_BINARY_DIR}/package/braid.1 share/man/man1)
-braid_package_file(${PROJECT_SOURCE_DIR}/LICENSE share/doc/braid RENAME copyright)
-foreach(document README.md docs/metrics.md docs/registry.md models/MODEL_CARD.md)
+add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/package/braid.1.gz DEPENDS braid ${PROJECT_SOURCE_DIR}/scripts/manual VERBATIM
+  COMMAND ${PROJECT_SOURCE_DIR}/scripts/manual $<TARGET_FILE:braid> ${PROJECT_BINARY_DIR}/package/braid.1
+  COMMAND gzip -9nf ${PROJECT_BINARY_DIR}/package/braid.1)
+add_custom_target(braid_manual ALL DEPENDS ${PROJECT_BINARY_DIR}/package/braid.1.gz)
+braid_package_file(${PROJECT_BINARY_DIR}/package/braid.1.gz share/man/man1)
+add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/package/changelog.gz DEPENDS ${PROJECT_SOURCE_DIR}/deploy/debian/changelog VERBATIM
+  COMMAND sh -c "gzip -9nc \"$1\" >\"$2\"" sh ${PROJECT_SOURCE_DIR}/deploy/debian/changelog ${PROJECT_BINARY_DIR}/package/changelog.gz)
+add_custom_target(braid_changelog ALL DEPENDS ${PROJECT_BINARY_DIR}/package/changelog.gz)
+braid_package_file(${PROJECT_BINARY_DIR}/package/changelog.gz share/doc/braid)
+braid_package_file(${PROJECT_SOURCE_DIR}/deploy/debian/copyright share/doc/braid)
+set(openapi ${PROJECT_SOURCE_DIR}/src/net/docs/openapi.json)
+find_program(BRAID_PYTHON python3)
+if(BRAID_PYTHON)
+  add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/package/api.md DEPENDS ${openapi} ${PROJECT_SOURCE_DIR}/scripts/api-reference VERBATIM
+    COMMAND ${BRAID_PYTHON} ${PROJECT_SOURCE_DIR}/scripts/api-reference ${PROJECT_BINARY_DIR}/package/api.md)
+  add_custom_target(braid_api_reference ALL DEPENDS ${PROJECT_BINARY_DIR}/package/api.md)
+  braid_package_file(${PROJECT_BINARY_DIR}/package/api.md share/doc/braid)
+endif()
+file(GLOB documents CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/docs/*.md)
+foreach(document README.md ${documents} models/MODEL_CARD.md)
   braid_package_file(${PROJECT_SOURCE_DIR}/${document} share/doc/braid)
 endforeach()
 
@@ -49,8 +63,8 @@ braid_package_file(${completion}/fish share/fish/vendor_completions.d RENAME bra
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME braid)
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "LLM inference server for CPUs with OpenAI's HTTP API")
-set(CPACK_PACKAGE_DESCRIPTION "braid reads GGUF files and serves many clients at once with continuous batching. \
-A small chat model is part of the binary.")
+set(CPACK_PACKAGE_DESCRIPTION "braid reads GGUF files and folders of the hub, and serves many clients at
+once with continuous batching. A small chat model is part of the binary.")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 
@@ -60,7 +74,8 @@ set(CPACK_COMPONENTS_GROUPING ALL_COMPONENTS_IN_ONE)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
-set(CPACK_DEBIAN_PACKAGE_MAINTAINER "braid maintainers <root@localhost>")
+set(BRAID_MAINTAINER "braid maintainers <braid@example.org>" CACHE STRING "Who is asked about the package")
+set(CPACK_DEBIAN_PACKAGE_MAINTAINER ${BRAID_MAINTAINER})
 set(CPACK_DEBIAN_PACKAGE_SECTION net)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)

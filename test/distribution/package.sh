@@ -10,13 +10,15 @@ package=$(echo "$folder"/*.deb)
 dpkg-deb -I "$package"
 dpkg-deb -x "$package" "$folder/root"
 for file in etc/braid/braid.yaml usr/lib/systemd/{system/braid.{service,socket},user/braid.service} usr/share/doc/braid/{copyright,README.md} \
-  usr/share/man/man1/braid.1 usr/share/{bash-completion/completions/braid,zsh/vendor-completions/_braid,fish/vendor_completions.d/braid.fish}; do
+  usr/share/man/man1/braid.1.gz usr/share/doc/braid/{changelog.gz,api.md} usr/share/{bash-completion/completions/braid,zsh/vendor-completions/_braid,fish/vendor_completions.d/braid.fish}; do
   [ -s "$folder/root/$file" ] || fail "it lacks /$file"
 done
 dpkg-deb --ctrl-tarfile "$package" | tar -xO ./conffiles | grep -qx /etc/braid/braid.yaml || fail "the configuration would be overwritten"
 for library in libstdc++6 libcurl libsqlite3; do
   [[ $(dpkg-deb -f "$package" Depends) == *$library* ]] || fail "it does not say that it needs $library"
 done
+
+if command -v lintian >/dev/null; then lintian --fail-on error "$package" || fail "lintian finds errors"; fi
 
 command=$(sed -n 's/^ExecStart=//p' "$folder/root/usr/lib/systemd/system/braid.service")
 [ "$command" = "/usr/bin/braid serve --config /etc/braid/braid.yaml" ] || fail "the unit starts '$command'"
