@@ -31,7 +31,7 @@ test("options that documents name are options of the program", async (t) => {
   const helps = await Promise.all([["serve"], ["run"], ["info"], ["bench", "serve"], ["cache", "export"], ["cache", "import"], ["convert"],
     ["quantize"], ["split"], ["merge"]].map(async (words) => (await braid(t, [...words, "--help"])).stdout));
   const known = new Set(helps.join("\n").match(/--[a-z][a-z-]+/g));
-  for (const name of ["configuration.md", "page.md", "security.md", "metrics.md"])
+  for (const name of ["configuration.md", "page.md", "security.md", "metrics.md", "start.md", "models.md", "clients.md", "structured-output.md", "tuning.md"])
     for (const [option] of document(name).matchAll(/--[a-z][a-z-]+/g)) assert.ok(known.has(option), `${name}: ${option}`);
 });
 
@@ -54,28 +54,60 @@ function workplace(t) {
 }
 
 const readme = readFileSync(join(sourceFolder, "README.md"), "utf8");
-const shells = { "README.md": readme };
-for (const name of ["configuration.md", "speculation.md"]) shells[name] = document(name);
+const shown = { "README.md": readme };
+for (const name of ["start.md", "models.md", "clients.md", "structured-output.md", "configuration.md", "speculation.md", "tuning.md"]) shown[name] = document(name);
 
-for (const [name, text] of Object.entries(shells)) {
-  test(`commands of braid in ${name} do what they say`, async (t) => {
+// What a document shows to be done, in its order: blocks of shell and of JavaScript, and commands of braid; but for what needs the hub,
+// whose names are nobody's.
+function steps_of(text) {
+  const found = [...text.matchAll(/^```(sh|js)\n([\s\S]*?)^```$|^ {4}(braid .*?)(?: {2,}#.*)?$/gm)];
+  return found.map(([, kind, block, command]) => ({ kind: kind ?? "sh", script: block ?? command })).filter(({ script }) => !script.includes("OWNER"));
+}
+
+for (const [name, text] of Object.entries(shown)) {
+  test(`what ${name} shows does what it says`, async (t) => {
     const place = workplace(t);
-    const server = await serve(t, ["--kv-memory", "64M"]);
-    // But for what needs the hub, whose names are nobody's.
-    const commands = [...text.matchAll(/^ {4}(braid .*?)(?: {2,}#.*)?$/gm)].map(([, command]) => command).filter((command) => !command.includes("OWNER"));
-    assert.ok(commands.length > 0);
-    for (const command of commands) {
-      if (command.startsWith("braid serve")) {
-        const words = command.replace(/ --port \d+/, "").split(" ").slice(2).map((word) => (word.includes(".gguf") ? join(place.cwd, word) : word));
-        await serve(t, [...words, "--kv-memory", "64M"]);
+    const start = (args) => serve(t, [...args, "--kv-memory", "64M"], { cwd: place.cwd });
+    const servers = { 8000: await start([]) };  // by the ports that are written there
+    const steps = steps_of(text);
+    assert.ok(steps.length > 0);
+    for (const { kind, script } of steps) {
+      if (script.startsWith("braid serve")) {
+        const port = script.match(/ --port (\d+)/)?.[1] ?? 8000;
+        servers[port]?.child.kill("SIGKILL");
+        servers[port] = await start(script.replace(/ --port \d+/, "").split(" ").slice(2));
         continue;
       }
-      const bench = command.startsWith("braid bench") ? ` --base-url ${server.url}` : "";
-      const { code, stderr } = await run(t, "sh", ["-c", command + bench], place);
-      assert.equal(code, 0, `${command}: ${stderr}`);
+      const here = script.replace(/127\.0\.0\.1:(\d+)/g, (address, port) => (servers[port] ? `127.0.0.1:${servers[port].port}` : address));
+      const bench = here.startsWith("braid bench") && !here.includes("--base-url") ? ` --base-url ${servers[8000].url}` : "";
+      const { code, stdout, stderr } = kind === "js"
+        ? await run(t, process.execPath, ["--input-type=module", "-e", here], { cwd: import.meta.dirname })
+        : await run(t, "sh", ["-ec", here + bench], place);
+      assert.equal(code, 0, `${script}: ${stderr}`);
+      assert.doesNotMatch(stdout, /"error":\s*["{]/, script);
+      if (/curl|\.create|\.parse/.test(script)) assert.notEqual(stdout, "", script);
     }
   });
 }
+
+test("the API's reference has every path, parameter and schema of its description", async (t) => {
+  const file = join(temporaryFolder(t), "api.md");
+  const { code, stderr } = await run(t, "python3", [join(sourceFolder, "scripts/api-reference"), file]);
+  assert.equal(code, 0, stderr);
+  const text = readFileSync(file, "utf8");
+  const api = JSON.parse(readFileSync(join(sourceFolder, "src/net/docs/openapi.json"), "utf8"));
+  for (const [path, operations] of Object.entries(api.paths)) {
+    for (const [method, { parameters = [] }] of Object.entries(operations)) {
+      assert.ok(text.includes(`### ${method.toUpperCase()} ${path}\n`), path);
+      for (const parameter of parameters) assert.ok(text.includes(`| \`${parameter.name}\``), `${path} ${parameter.name}`);
+    }
+  }
+  for (const [name, { properties = {} }] of Object.entries(api.components.schemas)) {
+    const [, section] = text.split(`### ${name}\n`);
+    assert.ok(section, name);
+    for (const property of Object.keys(properties)) assert.ok(section.split("\n### ")[0].includes(`| \`${property}\``), `${name} ${property}`);
+  }
+});
 
 test("the request that README.md shows is answered as a stream", async (t) => {
   const server = await serve(t, ["--kv-memory", "64M"]);

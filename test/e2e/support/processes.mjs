@@ -76,10 +76,10 @@ export function longModel(t) {
 
 // `braid serve ARGS` on a free port unless `port` says otherwise, by way of the command `prefix` if any, which must become it (exec).
 // With `ready` false it does not wait for the model.
-export async function serve(t, args = [], { ready = true, env = {}, prefix = [], binary = braidBinary, port = ["--port", "0"] } = {}) {
+export async function serve(t, args = [], { ready = true, env = {}, prefix = [], binary = braidBinary, port = ["--port", "0"], cwd } = {}) {
   const command = [...prefix, binary, "serve", ...port, ...args];
   const data = env.BRAID_DATA_DIR ?? temporaryFolder(t);  // nobody else's models
-  const server = new Process(t, command[0], command.slice(1), { env: { ...process.env, BRAID_DATA_DIR: data, ...env } });
+  const server = new Process(t, command[0], command.slice(1), { cwd, env: { ...process.env, BRAID_DATA_DIR: data, ...env } });
   server.url = (await server.line(/listening on (https?:\S+)/))[1];
   server.port = Number(new URL(server.url).port);
   if (ready) await server.line(/^ready/);
