@@ -225,6 +225,15 @@ test("models are loaded and unloaded in the engine room", async () => {
   assert.deepEqual(page.faults, []);
 });
 
+test("/docs shows every route, with its policy in force", async () => {
+  const api = await (await fetch(`${server.url}/openapi.json`)).json();
+  const page = await open_page(started, `${server.url}/docs`, { ready: false, host: server.url });
+  const routes = Object.values(api.paths).reduce((sum, operations) => sum + Object.keys(operations).length, 0);
+  await page.waitForFunction((all) => document.querySelectorAll("summary").length === all, {}, routes);
+  assert.equal(await page.$eval("h2", (heading) => getComputedStyle(heading).textTransform), "capitalize");
+  assert.deepEqual(page.faults, []);
+});
+
 // With BRAID_SCREENSHOTS set to a folder, the pictures of the documents are written there.
 async function shoot(page, name) {
   const folder = process.env.BRAID_SCREENSHOTS;

@@ -31,7 +31,7 @@ TEST(Page, IsForBrowsersAndOllamasClientsFindTheirWords) {
 
 TEST(Page, LetsABrowserRunItsOwnFilesOnly) {
   TestServer server;
-  for (const char* path : {"/", "/page/index.html", "/page/main.js", "/page/page.css", "/page/icon.svg"}) {
+  for (const char* path : {"/", "/docs", "/page/docs.js", "/page/index.html", "/page/main.js", "/page/page.css", "/page/icon.svg"}) {
     const Reply file = server.ask(get(path, kBrowser));
     ASSERT_EQ(file.status, 200) << path;
     const std::string& policy = file.headers.at("content-security-policy");

@@ -1,4 +1,4 @@
-// GET /openapi.json and /docs, which shows it.
+// GET /openapi.json.
 #pragma once
 
 #include "net/http/response.h"
@@ -6,6 +6,5 @@
 namespace braid::net::docs {
 
 http::Response openapi();
-http::Response page();
 
 }  // namespace braid::net::docs

@@ -91,7 +91,7 @@ constexpr Answer kRoot = [](Q q) {
 constexpr Answer kPageFile = [](Q q) { return page::file(q.argument); };
 constexpr Answer kOllamaVersion = [](Q) { return ollama::version(); };
 constexpr Answer kOpenApi = [](Q) { return docs::openapi(); };
-constexpr Answer kDocs = [](Q) { return docs::page(); };
+constexpr Answer kDocs = [](Q) { return page::docs(); };
 
 constexpr auto kTable = std::to_array<Endpoint>({
     {Method::kPost, "/completions", false, Caller::kKey, &Dialects::completions},

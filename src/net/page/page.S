@@ -23,6 +23,9 @@ braid_page_files:
   page_file chat.js
   page_file composer.js
   page_file conversation.js
+  page_file docs.css
+  page_file docs.html
+  page_file docs.js
   page_file dom.js
   page_file engine_room.js
   page_file export.js

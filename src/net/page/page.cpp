@@ -47,4 +47,6 @@ http::Response file(std::string_view name) {
 
 http::Response index() { return file("index.html"); }
 
+http::Response docs() { return file("docs.html"); }
+
 }  // namespace braid::net::page

@@ -10,13 +10,13 @@ export async function browser(t) {
 }
 
 // A window on the page. What its console says of errors, and any request to another host, is in `faults`.
-export async function open_page(started, url, { width = 1280, height = 850, media = "light", ready = true } = {}) {
+export async function open_page(started, url, { width = 1280, height = 850, media = "light", ready = true, host = url } = {}) {
   const context = await started.createBrowserContext();
   const page = await context.newPage();
   page.faults = [];
   page.on("console", (message) => { if (message.type() === "error") page.faults.push(message.text()); });
   page.on("pageerror", (error) => page.faults.push(String(error)));
-  page.on("request", (request) => { if (!/^(data|blob):/.test(request.url()) && !request.url().startsWith(url)) page.faults.push(request.url()); });
+  page.on("request", (request) => { if (!/^(data|blob):/.test(request.url()) && !request.url().startsWith(host)) page.faults.push(request.url()); });
   page.on("dialog", (dialog) => { page.faults.push(`dialog: ${dialog.message()}`); dialog.dismiss(); });
   await page.setViewport({ width, height });
   await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: media }]);
