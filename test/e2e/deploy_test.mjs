@@ -87,6 +87,52 @@ test("what ends a server has the time that the server takes for it", () => {
   assert.ok(10 > seconds(read("docker", "Dockerfile"), /"--drain-timeout", "(\d+)s"/), "Docker kills after 10 s");
 });
 
+const started_from = { docker: "Dockerfile", kubernetes: "braid.yaml", systemd: "braid.service", openrc: "braid", launchd: "local.braid.plist", logrotate: "braid" };
+
+test("options and routes that deploy/ names are those of the server", async (t) => {
+  const help = (await run(t, braidBinary, ["serve", "--help"])).stdout;
+  const known = new Set(help.match(/--[a-z][a-z-]+/g));
+  for (const [folder, name] of Object.entries(started_from)) {
+    const lines = read(folder, name).split("\n").filter((line) => /\bbraid\b|args|ENTRYPOINT|--log-file/.test(line) && !/apt-get|useradd|docker |cmake/.test(line));
+    for (const [option] of lines.join("\n").matchAll(/(?<![\w-])--[a-z][a-z-]+/g)) assert.ok(known.has(option), `${folder}: ${option}`);
+  }
+  const server = await serve(t, ["--kv-memory", "64M"]);
+  const routes = new Set(["kubernetes/braid.yaml", "docker/Dockerfile", "haproxy/braid.cfg", "caddy/Caddyfile", "envoy/envoy.yaml", "prometheus/prometheus.yml"]
+    .flatMap((file) => [...read(file).matchAll(/\/(readyz|livez|metrics|health)\b/g)].map(([route]) => route)));
+  assert.ok(routes.has("/readyz") && routes.has("/livez"));
+  for (const route of routes) assert.equal((await fetch(server.url + route)).status, 200, route);
+});
+
+test("the image is built in stages, runs as nobody's root, and its commands are lists", () => {
+  const lines = read("docker", "Dockerfile").replaceAll("\\\n", " ").split("\n").filter((line) => line && !line.startsWith("#"));
+  const stages = new Set();
+  for (const line of lines) {
+    const [, instruction, rest] = line.match(/^([A-Z]+) (.*)$/) ?? assert.fail(line);
+    assert.ok(["FROM", "WORKDIR", "COPY", "RUN", "USER", "EXPOSE", "ENTRYPOINT", "HEALTHCHECK"].includes(instruction), line);
+    if (instruction === "FROM") stages.add(rest.match(/ AS (\w+)$/)?.[1]);
+    const from = rest.match(/^--from=(\w+)/)?.[1];
+    if (from) assert.ok(stages.has(from), line);
+    const command = instruction === "ENTRYPOINT" ? rest : instruction === "HEALTHCHECK" ? rest.match(/CMD (.*)$/)[1] : "[\"none\"]";
+    assert.ok(JSON.parse(command).every((word) => typeof word === "string"), line);
+  }
+  assert.equal(stages.size, 2);
+  assert.match(lines.findLast((line) => line.startsWith("USER")), /^USER [1-9]\d+:[1-9]\d+$/);
+  assert.ok(lines.findIndex((line) => line.startsWith("USER")) < lines.findIndex((line) => line.startsWith("ENTRYPOINT")));
+});
+
+test("what belongs together in the Kubernetes manifests has the same name", () => {
+  const parts = Object.fromEntries(read("kubernetes", "braid.yaml").split(/^---$/m).map((text) => [text.match(/^kind: (\w+)/m)[1], text]));
+  assert.deepEqual(Object.keys(parts), ["Deployment", "Service", "PodDisruptionBudget", "HorizontalPodAutoscaler"]);
+  const labels = parts.Deployment.match(/template:\n +metadata:\n +labels: (\{.*\})/)[1];
+  for (const kind of ["Deployment", "PodDisruptionBudget"]) assert.ok(parts[kind].includes(`matchLabels: ${labels}`), kind);
+  assert.ok(parts.Service.includes(`selector: ${labels}`));
+  assert.match(parts.HorizontalPodAutoscaler, /scaleTargetRef: \{ apiVersion: apps\/v1, kind: Deployment, name: braid \}/);
+  for (const port of parts.Deployment.matchAll(/port: (\w+)/g)) assert.equal(port[1], "http");
+  assert.match(parts.Service, /targetPort: http/);
+  const mounts = [...parts.Deployment.matchAll(/\{ name: (\w+), mountPath/g)].map(([, name]) => name);
+  for (const name of mounts) assert.match(parts.Deployment, new RegExp(`volumes:[^]*- name: ${name}\n`));
+});
+
 // A collector of OpenTelemetry that answers with `status`, or never.
 async function collector(t, status = 200) {
   const bodies = [];
