@@ -36,7 +36,8 @@ struct LocalAnswer {
   Usage usage;
 };
 
-// Answers run together in one batch, by threads of the model's own. Any thread may call any member.
+// Answers run together in one batch, by threads of the model's own. Any thread may call any member. What generate()
+// returns is awaited while the model lives.
 class LocalModel {
  public:
   // Takes as long as it takes. kBadFile, kUnsupported, kIo, kInvalidArgument, with a sentence.

@@ -47,7 +47,13 @@ struct LocalModel::Running {
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
 
+  // On the loop.
   asio::awaitable<Result<LocalAnswer>> answer(LocalPrompt prompt, std::function<void(std::string_view)> on_text);
+  // Elsewhere.
+  asio::awaitable<Result<LocalAnswer>> ask(LocalPrompt prompt, std::function<void(std::string_view)> on_text) {
+    asio::awaitable<Result<LocalAnswer>> answering = answer(std::move(prompt), std::move(on_text));
+    co_return co_await asio::co_spawn(loop, std::move(answering), asio::use_awaitable);
+  }
 
   app::SingleModel loaded;
   asio::io_context loop{1};
@@ -105,8 +111,7 @@ Result<LocalModel> LocalModel::load(const LocalModelOptions& options) {
 }
 
 asio::awaitable<Result<LocalAnswer>> LocalModel::generate(LocalPrompt prompt, std::function<void(std::string_view)> on_text) const {
-  asio::awaitable<Result<LocalAnswer>> answer = running_->answer(std::move(prompt), std::move(on_text));
-  co_return co_await asio::co_spawn(running_->loop, std::move(answer), asio::use_awaitable);
+  return running_->ask(std::move(prompt), std::move(on_text));
 }
 
 std::future<Result<LocalAnswer>> LocalModel::submit(LocalPrompt prompt, std::function<void(std::string_view)> on_text) const {
