@@ -14,6 +14,7 @@ struct VectorRules {
   std::vector<std::int64_t> dimensions;                      // to which vectors may be cut; empty: any up to the width
   std::vector<std::pair<std::string, std::string>> prompts;  // words that go before a text, by name
   std::string default_prompt;                                // name of those that do if a request names none; empty: none do
+  std::vector<std::string> tasks;  // for which the model has weights of their own; words of that name go before too
 
   const std::string* prompt(const std::string& name) const {
     for (const auto& [own, text] : prompts)

@@ -81,6 +81,7 @@ Result<LoadedEncoder> load_folder(const ServedModelOptions& options, const kerne
   loaded.context = std::min(loaded.encoder->shape().context, modules->most_tokens.value_or(loaded.encoder->shape().context));
   loaded.pooling = modules->pooling.value_or(Pooling::kMean);
   loaded.vectors = vector_rules(*modules, loaded.encoder->vector_width());
+  loaded.vectors.tasks = loaded.encoder->shape().tasks;
   loaded.classes = class_rules(folder->config(), loaded.encoder->classes());
   loaded.fingerprint = fingerprint(table.name, kernels::KvType::kF32, digest_of(*folder).substr(0, 16));
   return loaded;
@@ -142,7 +143,8 @@ VectorRules vector_rules(const model::SentenceModules& modules, std::int64_t wid
           .unit_length = !modules.is_there || modules.normalizes,
           .dimensions = modules.dimensions,
           .prompts = modules.prompts,
-          .default_prompt = modules.default_prompt};
+          .default_prompt = modules.default_prompt,
+          .tasks = {}};
 }
 
 ClassRules class_rules(const std::string& config, std::int64_t classes) {

@@ -413,18 +413,16 @@ void LanguageModel::pool(std::size_t picked, const step::StepResult& result) {
 
 void LanguageModel::report_vector(const step::StepRow& row, step::RowResult& row_result, step::StepResult& result) const {
   if (row.output != step::RowOutput::kVector) return;
-  const std::size_t begin = result.vectors.size();
-  result.vectors.resize(begin + hidden_.size());
-  const std::span<float> vector = std::span(result.vectors).subspan(begin);
-  if (!pools_[row.slot].write(vector)) return;
-  row_result.vector_begin = static_cast<std::uint32_t>(begin);
-  row_result.vector_count = static_cast<std::uint32_t>(hidden_.size());
-  if (outputs_[row.slot] == PooledOutput::kVector) return;
-  std::vector<float> scores(static_cast<std::size_t>(head_.classes()));
-  head_.apply(vector, scores);
-  result.vectors.resize(begin);
-  result.vectors.insert(result.vectors.end(), scores.begin(), scores.end());
-  row_result.vector_count = static_cast<std::uint32_t>(scores.size());
+  std::vector<float> vector = pools_[row.slot].vector();
+  if (vector.empty()) return;
+  if (outputs_[row.slot] == PooledOutput::kScores) {
+    std::vector<float> scores(static_cast<std::size_t>(head_.classes()));
+    head_.apply(vector, scores);
+    vector = std::move(scores);
+  }
+  row_result.vector_begin = static_cast<std::uint32_t>(result.vectors.size());
+  row_result.vector_count = static_cast<std::uint32_t>(vector.size());
+  result.vectors.insert(result.vectors.end(), vector.begin(), vector.end());
 }
 
 // Computes the logits of picked_[begin, end) and what they are for. Those of a row that verifies follow from each other.

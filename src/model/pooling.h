@@ -25,6 +25,7 @@ class Pool {
       case Pooling::kLast:
         return is_last;
       case Pooling::kMean:
+      case Pooling::kEach:
         return true;
       case Pooling::kFirst:
         return position == 0;
@@ -35,14 +36,15 @@ class Pool {
   // The next of the tokens that it wants. hidden: [width].
   void add(std::span<const float> hidden);
   // Whether the token at `position` may come next.
-  bool expects(std::int32_t position) const { return pooling_ != Pooling::kMean || count_ == position; }
+  bool expects(std::int32_t position) const { return (pooling_ != Pooling::kMean && pooling_ != Pooling::kEach) || count_ == position; }
 
-  // vector: [width]. False when nothing was added or a number of it is none.
-  bool write(std::span<float> vector) const;
+  // The vector: of kEach so many of the width as tokens were added. Empty when nothing was, or when a number of it is none.
+  std::vector<float> vector() const;
 
  private:
   Pooling pooling_ = Pooling::kNone;
   std::vector<double> sum_;  // [width]
+  std::vector<float> each_;  // of kEach: [count, width]
   std::int32_t count_ = 0;
 };
 

@@ -143,7 +143,8 @@ void EncodingEngine::take_texts() {
     if (!running_.empty() && tokens > static_cast<std::size_t>(options_.most_tokens)) break;
     next->queue_seconds = seconds_between(next->arrival, now);
     counters_.queue_wait.observe(*next->queue_seconds);
-    executor_.texts.push_back({next->request.prompt, next->request.second_text, next->request.pooling, next->request.pooled_output});
+    const GenerationRequest& request = next->request;
+    executor_.texts.push_back({request.prompt, request.second_text, request.pooling, request.pooled_output, request.task});
     running_.push_back(next);
     waiting_.erase(waiting_.begin());
   }

@@ -120,7 +120,7 @@ struct Sequence {
   // Prompt tokens whose log-probabilities are still to come.
   bool awaits_prompt_logprobs() const { return prompt_logprobs >= 0 && reported < prompt_tokens; }
   // Its vector is made of what all rows give, from the first one on.
-  bool pools_all() const { return pooling == Pooling::kMean || pooling == Pooling::kFirst; }
+  bool pools_all() const { return pooling != Pooling::kNone && pooling != Pooling::kLast; }
   // All rows of the prompt must run: it takes nothing from the cache.
   bool computes_all() const { return awaits_prompt_logprobs() || pools_all(); }
   // All that it holds of the pool.

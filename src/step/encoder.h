@@ -17,6 +17,7 @@ struct EncoderText {
   std::int32_t second_text = 0;  // GenerationRequest's
   Pooling pooling = Pooling::kMean;
   PooledOutput output = PooledOutput::kVector;
+  std::int32_t task = 0;  // GenerationRequest's
 };
 
 // Some texts on their way through a model. Strand only.

@@ -60,7 +60,7 @@ struct EncoderReference {
   std::vector<float> values;
 };
 
-std::vector<EncoderReference> read_references(const std::string& name, const SentenceModules& modules) {
+std::vector<EncoderReference> read_references(const std::string& name, const LoadedEncoder& loaded) {
   simdjson::dom::parser parser;
   const simdjson::dom::element root = parser.load(encoder_path(name) + "/reference.json");
   std::vector<EncoderReference> references;
@@ -76,8 +76,13 @@ std::vector<EncoderReference> read_references(const std::string& name, const Sen
     const bool is_vector = entry["vector"].get(values) == simdjson::SUCCESS;
     if (!is_vector) values = simdjson::dom::array(entry["logits"]);
     for (const double value : values) reference.values.push_back(static_cast<float>(value));
-    reference.text.pooling = modules.pooling.value_or(Pooling::kMean);
+    reference.text.pooling = loaded.modules.pooling.value_or(Pooling::kMean);
     reference.text.output = is_vector ? PooledOutput::kVector : PooledOutput::kScores;
+    std::string_view task;
+    if (entry["task"].get(task) != simdjson::SUCCESS) continue;
+    const std::vector<std::string>& tasks = loaded.encoder->shape().tasks;
+    reference.text.task = static_cast<std::int32_t>(std::ranges::find(tasks, task) - tasks.begin()) + 1;
+    EXPECT_LE(reference.text.task, static_cast<std::int32_t>(tasks.size())) << task;
   }
   return references;
 }
@@ -104,7 +109,7 @@ TEST_P(EncoderReferences, AreReproducedOnEveryTier) {
   for (const auto* table : available_tables()) {
     kernels::ThreadTeam team(2);
     const LoadedEncoder loaded = load_encoder(GetParam(), *table, team);
-    for (const EncoderReference& reference : read_references(GetParam(), loaded.modules)) {
+    for (const EncoderReference& reference : read_references(GetParam(), loaded)) {
       std::vector<float> vector = encode(*loaded.encoder, {reference.text}).front();
       ASSERT_EQ(vector.size(), reference.values.size());
       const double scale = loaded.modules.normalizes ? 1.0 / length_of(vector) : 1.0;
@@ -123,12 +128,30 @@ TEST_P(EncoderReferences, HaveTheSameBitsInAnyBatch) {
   const LoadedEncoder alone = load_encoder(GetParam(), kernels::best_kernel_table(), one);
   const LoadedEncoder together = load_encoder(GetParam(), kernels::best_kernel_table(), three);
   std::vector<step::EncoderText> texts;
-  const std::vector<EncoderReference> references = read_references(GetParam(), alone.modules);
+  const std::vector<EncoderReference> references = read_references(GetParam(), alone);
   for (std::size_t i = 0; i < 64; ++i) texts.push_back(references[i % references.size()].text);
   const std::vector<std::vector<float>> batch = encode(*together.encoder, texts);
   for (std::size_t i = 0; i < references.size(); ++i) {
     const std::vector<float> own = encode(*alone.encoder, {references[i].text}).front();
     for (std::size_t j = i; j < batch.size(); j += references.size()) EXPECT_EQ(batch[j], own);
+  }
+}
+
+// `--pooling none`: what the other ways choose from, each through the Dense modules.
+TEST_P(EncoderReferences, GiveEachTokensVectorToo) {
+  kernels::ThreadTeam team(2);
+  const LoadedEncoder loaded = load_encoder(GetParam(), kernels::best_kernel_table(), team);
+  const auto width = static_cast<std::size_t>(loaded.encoder->vector_width());
+  for (const EncoderReference& reference : read_references(GetParam(), loaded)) {
+    if (reference.text.output == PooledOutput::kScores) continue;
+    step::EncoderText text = reference.text;
+    text.pooling = Pooling::kEach;
+    const std::vector<float> all = encode(*loaded.encoder, {text}).front();
+    ASSERT_EQ(all.size(), text.tokens.size() * width);
+    text.pooling = Pooling::kFirst;
+    EXPECT_EQ(std::vector(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(width)), encode(*loaded.encoder, {text}).front());
+    text.pooling = Pooling::kLast;
+    EXPECT_EQ(std::vector(all.end() - static_cast<std::ptrdiff_t>(width), all.end()), encode(*loaded.encoder, {text}).front());
   }
 }
 
@@ -146,6 +169,15 @@ files::GgufFile gguf_of(const files::HfFolder& folder, std::vector<std::pair<std
                                                                           {"intermediate.dense", "ffn_up"},
                                                                           {"output.dense", "ffn_down"},
                                                                           {"output.LayerNorm", "layer_output_norm"},
+                                                                          {"mlp.gated_layers", "ffn_up"},
+                                                                          {"mlp.wo", "ffn_down"},
+                                                                          {"mlp.layernorm", "layer_output_norm"},
+                                                                          {"attention.self.layer_norm_q", "attn_q_norm"},
+                                                                          {"attention.self.layer_norm_k", "attn_k_norm"},
+                                                                          {"layer_norm_1", "attn_norm_2"},
+                                                                          {"mlp.up_gated_layer", "ffn_up"},
+                                                                          {"mlp.down_layer", "ffn_down"},
+                                                                          {"layer_norm_2", "layer_output_norm"},
                                                                           {"pooler.dense", "cls"},
                                                                           {"classifier", "cls.output"}};
   files::GgufContents contents;
@@ -173,26 +205,31 @@ files::GgufFile gguf_of(const files::HfFolder& folder, std::vector<std::pair<std
   return files::GgufFile::from_contents(std::move(contents));
 }
 
-TEST(EncoderFiles, OfLlamaCppGiveTheFoldersBits) {
-  const files::HfFolder folder = files::HfFolder::open(encoder_path("bert-labels")).value();
-  const files::GgufFile file = gguf_of(folder, {{"general.architecture", std::string("bert")},
-                                                {"bert.context_length", std::uint64_t{320}},
-                                                {"bert.embedding_length", std::uint64_t{32}},
-                                                {"bert.feed_forward_length", std::uint64_t{48}},
-                                                {"bert.block_count", std::uint64_t{3}},
-                                                {"bert.attention.head_count", std::uint64_t{4}},
-                                                {"bert.attention.layer_norm_epsilon", 1e-12}});
+// Its sizes in a file of that architecture against the folder itself.
+void expect_same_bits(const std::string& name, const std::string& architecture) {
+  const files::HfFolder folder = files::HfFolder::open(encoder_path(name)).value();
+  const EncoderShape sizes = read_encoder_folder(folder).value();
+  const files::GgufFile file = gguf_of(folder, {{"general.architecture", architecture},
+                                                {architecture + ".context_length", std::uint64_t{320}},
+                                                {architecture + ".embedding_length", static_cast<std::uint64_t>(sizes.width)},
+                                                {architecture + ".feed_forward_length", std::uint64_t{48}},
+                                                {architecture + ".block_count", std::uint64_t{3}},
+                                                {architecture + ".attention.head_count", static_cast<std::uint64_t>(sizes.heads)},
+                                                {architecture + ".attention.layer_norm_epsilon", sizes.epsilon}});
   kernels::ThreadTeam team(1);
   const kernels::KernelTable& table = kernels::best_kernel_table();
   EncoderShape shape = read_encoder_gguf(file).value();
   EncoderWeights weights = load_encoder_weights(shape, GgufTensors(file), {}, table, kernels::WeightType::kF32).value();
   TextEncoder encoder(std::move(shape), std::move(weights), table, team);
-  const LoadedEncoder own = load_encoder("bert-labels", table, team);
-  for (const EncoderReference& reference : read_references("bert-labels", own.modules)) {
-    const std::vector<float> scores = encode(encoder, {reference.text}).front();
-    EXPECT_EQ(scores, encode(*own.encoder, {reference.text}).front());
-    EXPECT_EQ(scores.size(), 3U);
-  }
+  const LoadedEncoder own = load_encoder(name, table, team);
+  for (const EncoderReference& reference : read_references(name, own))
+    EXPECT_EQ(encode(encoder, {reference.text}).front(), encode(*own.encoder, {reference.text}).front());
+}
+
+TEST(EncoderFiles, OfLlamaCppGiveTheFoldersBits) {
+  expect_same_bits("bert-labels", "bert");
+  expect_same_bits("jina-v2", "jina-bert-v2");
+  expect_same_bits("jina-v2-code", "jina-bert-v2");
 }
 
 TEST(EncoderFiles, NameWhatIsMissingOrHasAnotherShape) {
@@ -216,7 +253,7 @@ TEST(EncoderFiles, MatricesMayBeRoundedTo8Bits) {
   const LoadedEncoder exact = load_encoder("bert", table, team);
   const LoadedEncoder rounded = load_encoder("bert", table, team, kernels::WeightType::kQ8_0);
   EXPECT_LT(rounded.encoder->weights().bytes, exact.encoder->weights().bytes);
-  for (const EncoderReference& reference : read_references("bert", exact.modules)) {
+  for (const EncoderReference& reference : read_references("bert", exact)) {
     const std::vector<float> one = encode(*exact.encoder, {reference.text}).front();
     const std::vector<float> other = encode(*rounded.encoder, {reference.text}).front();
     double dot = 0.0;

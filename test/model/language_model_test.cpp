@@ -328,7 +328,8 @@ TEST_F(LanguageModelSteps, PoolAPromptAlikeHoweverItIsSliced) {
       plan_.starts.clear();
     }
     const step::RowResult& row = result_.rows[1];
-    EXPECT_EQ(row.vector_count, static_cast<std::uint32_t>(model_->shape().embedding));
+    const auto vectors = static_cast<std::uint32_t>(pooling == Pooling::kEach ? length : 1);
+    EXPECT_EQ(row.vector_count, vectors * static_cast<std::uint32_t>(model_->shape().embedding));
     const auto begin = result_.vectors.begin() + row.vector_begin;
     return std::vector<float>(begin, begin + row.vector_count);
   };
@@ -337,6 +338,9 @@ TEST_F(LanguageModelSteps, PoolAPromptAlikeHoweverItIsSliced) {
   for (const std::int32_t slice : {1, 3, 7, 10}) {
     EXPECT_EQ(vector_of(Pooling::kLast, 10, slice), states.back()) << slice;
     EXPECT_EQ(vector_of(Pooling::kFirst, 10, slice), states.front()) << slice;
+    std::vector<float> each;
+    for (const auto& state : states) each.insert(each.end(), state.begin(), state.end());
+    EXPECT_EQ(vector_of(Pooling::kEach, 10, slice), each) << slice;
     std::vector<float> mean = vector_of(Pooling::kMean, 10, slice);
     for (std::size_t i = 0; i < mean.size(); ++i) {
       double sum = 0.0;

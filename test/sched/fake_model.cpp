@@ -284,10 +284,10 @@ std::vector<float> vector_of(const std::vector<TokenId>& pooled) {
 void FakeModel::pool(const step::StepPlan& plan, const step::StepRow& row, Slot& slot, step::RowResult& result, step::StepResult& step) {
   const bool gives = row.output == step::RowOutput::kVector;
   for (std::int32_t position = row.position; position < row.position + row.count; ++position) {
-    if (!slot.finished && slot.pooling == Pooling::kMean && std::cmp_not_equal(slot.pooled.size(), position))
-      violation("a mean without all its positions");
+    const bool takes_all = slot.pooling == Pooling::kMean || slot.pooling == Pooling::kEach;
+    if (!slot.finished && takes_all && std::cmp_not_equal(slot.pooled.size(), position)) violation("a mean without all its positions");
     const bool is_last = gives && position + 1 == row.position + row.count;
-    if (slot.pooling == Pooling::kMean || (slot.pooling == Pooling::kFirst && position == 0) || (slot.pooling == Pooling::kLast && is_last))
+    if (takes_all || (slot.pooling == Pooling::kFirst && position == 0) || (slot.pooling == Pooling::kLast && is_last))
       slot.pooled.push_back(held(plan, row, position - row.position));
   }
   if (!gives) return;
@@ -300,7 +300,7 @@ void FakeModel::pool(const step::StepPlan& plan, const step::StepRow& row, Slot&
 std::vector<float> FakeModel::expected_vector(const std::vector<TokenId>& prompt, Pooling pooling, const Tint& tint) {
   std::vector<TokenId> pooled;
   for (std::size_t i = 0; i < prompt.size(); ++i)
-    if (pooling == Pooling::kMean || (pooling == Pooling::kFirst ? i == 0 : i + 1 == prompt.size()))
+    if (pooling == Pooling::kMean || pooling == Pooling::kEach || (pooling == Pooling::kFirst ? i == 0 : i + 1 == prompt.size()))
       pooled.push_back(tint.at(static_cast<std::int32_t>(i), prompt[i]));
   return vector_of(pooled);
 }

@@ -25,7 +25,7 @@ const Client& complete(Rig& rig, std::int32_t length, Pooling pooling) {
 
 TEST(Pooling, OneVectorComesThenTheEnd) {
   Rig rig;
-  for (const Pooling pooling : {Pooling::kLast, Pooling::kMean, Pooling::kFirst}) complete(rig, 100, pooling);
+  for (const Pooling pooling : {Pooling::kLast, Pooling::kMean, Pooling::kFirst, Pooling::kEach}) complete(rig, 100, pooling);
   rig.run_to_end();
 }
 
@@ -34,6 +34,7 @@ TEST(Pooling, OnlyTheLastTokenIsFoundInTheCache) {
   complete(rig, 100, Pooling::kMean);
   EXPECT_EQ(complete(rig, 100, Pooling::kMean).finish->usage.cached_tokens, 0) << "a mean needs all hidden states";
   EXPECT_EQ(complete(rig, 100, Pooling::kFirst).finish->usage.cached_tokens, 0);
+  EXPECT_EQ(complete(rig, 100, Pooling::kEach).finish->usage.cached_tokens, 0);
   EXPECT_EQ(complete(rig, 100, Pooling::kLast).finish->usage.cached_tokens, 99);
   rig.run_to_end();
 }

@@ -68,6 +68,7 @@ void refuse_other_positions(FolderConfig& config) {
 }  // namespace
 
 EncoderShape bert_shape(FolderConfig& config, const EncoderTensors& tensors) {
+  if (config.text({"position_embedding_type"}, "absolute") == "alibi") return jina_bert_shape(config, tensors);
   refuse_other_positions(config);
   EncoderShape shape = common_shape(config);
   const bool is_electra = config.model_type() == "electra";
@@ -93,6 +94,7 @@ EncoderShape bert_shape(FolderConfig& config, const EncoderTensors& tensors) {
 }
 
 EncoderShape roberta_shape(FolderConfig& config, const EncoderTensors& tensors) {
+  if (config.text({"position_embedding_type"}, "absolute") == "rotary") return nomic_bert_shape(config, tensors);
   refuse_other_positions(config);
   EncoderShape shape = common_shape(config);
   const std::string prefix =

@@ -68,6 +68,7 @@ EncoderAttention::EncoderAttention(const EncoderShape& shape, float scale, std::
   if (!distance_bias.empty())
     for (std::int32_t distance = -longest; distance <= longest; ++distance)
       buckets_.push_back(distance_bucket(distance, static_cast<std::int32_t>(shape.distance_buckets)));
+  for (std::int32_t i = 0; shape.slopes && i < shape.heads; ++i) slopes_.push_back(slope_of(i, shape.heads));
 }
 
 void EncoderAttention::store(std::size_t text, std::int32_t place, const float* keys, const float* values) {
@@ -122,7 +123,7 @@ void EncoderAttention::attend_by_tier(const EncoderLayer& layer, std::size_t tex
 }
 
 float EncoderAttention::distance_score(std::int32_t head, std::int32_t distance) const {
-  if (shape_.slopes) return static_cast<float>(-slope_of(head, shape_.heads) * std::abs(distance));
+  if (shape_.slopes) return static_cast<float>(-slopes_[static_cast<std::size_t>(head)] * std::abs(distance));
   const auto middle = static_cast<std::int32_t>(buckets_.size() / 2);
   return distance_bias_[static_cast<std::size_t>(buckets_[static_cast<std::size_t>(middle + distance)] * shape_.heads + head)];
 }

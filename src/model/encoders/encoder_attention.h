@@ -54,6 +54,7 @@ class EncoderAttention {
   std::size_t scratch_bytes_ = 0;
   std::vector<kernels::AttentionRow> rows_;
   std::vector<std::int32_t> buckets_;  // by distance, up to the longest text's: behind, then before
+  std::vector<double> slopes_;         // of each head
 };
 
 }  // namespace braid::model

@@ -28,7 +28,8 @@ EncoderShape bert_shape(FolderConfig& config, const EncoderTensors& tensors);   
 EncoderShape roberta_shape(FolderConfig& config, const EncoderTensors& tensors);     // also XLM-R, CamemBERT
 EncoderShape distilbert_shape(FolderConfig& config, const EncoderTensors& tensors);  //
 EncoderShape mpnet_shape(FolderConfig& config, const EncoderTensors& tensors);
-EncoderShape nomic_bert_shape(FolderConfig& config, const EncoderTensors& tensors);  // also Jina v3
+EncoderShape jina_bert_shape(FolderConfig& config, const EncoderTensors& tensors);   // Jina v2, whose folders call themselves BERT
+EncoderShape nomic_bert_shape(FolderConfig& config, const EncoderTensors& tensors);  // also Jina v3, which calls itself XLM-R
 EncoderShape gte_shape(FolderConfig& config, const EncoderTensors& tensors);         // "new" of Alibaba-NLP, Snowflake Arctic 2
 EncoderShape modernbert_shape(FolderConfig& config, const EncoderTensors& tensors);
 EncoderShape gemma_embedding_shape(FolderConfig& config, const EncoderTensors& tensors);

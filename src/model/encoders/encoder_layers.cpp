@@ -13,6 +13,7 @@ constexpr std::int64_t kMostRows = 512;
 constexpr std::int64_t kRowsOfMember = 8;  // that a member of the team claims at once, where a row is little work
 
 std::int64_t work_of(const LayerMatrix& matrix) { return matrix.matrix.outputs * matrix.matrix.inputs; }
+std::int64_t work_of(const EncoderMatrix& matrix) { return work_of(matrix.base); }
 
 std::int64_t rows_in(const std::vector<TextRows>& texts) { return texts.back().begin + texts.back().count; }
 
@@ -73,8 +74,9 @@ EncoderLayers::Sight::Sight(const Model& model, std::vector<TextRows> all)
   }
 }
 
-EncoderLayers::EncoderLayers(const Model& model, std::vector<TextRows> texts, std::vector<TextRows> parts, std::vector<RowAngles> angles)
-    : model_(model), angles_(std::move(angles)), whole_(model, std::move(texts)), count_(rows_in(whole_.texts)),
+EncoderLayers::EncoderLayers(const Model& model, std::vector<TextRows> texts, std::vector<TextRows> parts, std::vector<RowAngles> angles,
+                             std::vector<std::int32_t> tasks)
+    : model_(model), angles_(std::move(angles)), tasks_(std::move(tasks)), whole_(model, std::move(texts)), count_(rows_in(whole_.texts)),
       products_(model.table, model.team) {
   if (!parts.empty()) parts_.emplace(model, std::move(parts));
   const EncoderShape& shape = model.shape;
@@ -122,6 +124,24 @@ void EncoderLayers::normalise(const EncoderNormWeights& norm, const float* x, st
   normalise_rows(norm, model_.shape.epsilon, x, rows, width, out, model_.table, model_.team);
 }
 
+// What a task adds is computed for its rows side by side, as texts lie.
+void EncoderLayers::multiply(const EncoderMatrix& matrix, const float* x, std::int64_t begin, std::int64_t rows, float* out) {
+  products_.multiply(matrix.base, x, rows, out);
+  if (matrix.tasks.empty() || tasks_.empty()) return;
+  const auto task_of = [&](std::int64_t row) { return tasks_[static_cast<std::size_t>(begin + row)]; };
+  for (std::int64_t first = 0, end = 0; first < rows; first = end) {
+    const std::int32_t task = task_of(first);
+    for (end = first + 1; end < rows && task_of(end) == task;) ++end;
+    if (task == 0) continue;
+    const auto& [down, up] = matrix.tasks[static_cast<std::size_t>(task - 1)];
+    float* const low = sized(low_, (end - first) * down.matrix.outputs);
+    float* const added = sized(added_, (end - first) * up.matrix.outputs);
+    products_.multiply(down, x + first * down.matrix.inputs, end - first, low);
+    products_.multiply(up, low, end - first, added);
+    model_.table.add(out + first * up.matrix.outputs, added, (end - first) * up.matrix.outputs);
+  }
+}
+
 void EncoderLayers::rotate(float* x, std::int32_t heads, std::int64_t row) const {
   const RowAngles& angles = angles_[static_cast<std::size_t>(layer().rotary)];
   const std::int32_t dims = model_.shape.head_dim;
@@ -141,11 +161,15 @@ void EncoderLayers::project(std::int64_t begin, std::int64_t end) {
   float* const queries = queries_.data() + begin * query_width;
   float* const keys = sized(keys_, rows * kv_width);
   float* const values = sized(values_, rows * kv_width);
-  products_.multiply(weights().query, x, rows, queries);
-  products_.multiply(weights().key, x, rows, keys);
-  products_.multiply(weights().value, x, rows, values);
-  if (weights().query_norm) normalise(weights().query_norm, queries, rows * shape.heads, shape.head_dim, queries);
-  if (weights().key_norm) normalise(weights().key_norm, keys, rows * shape.kv_heads, shape.head_dim, keys);
+  multiply(weights().query, x, begin, rows, queries);
+  multiply(weights().key, x, begin, rows, keys);
+  multiply(weights().value, x, begin, rows, values);
+  const auto normalise_heads = [&](const EncoderNormWeights& norm, float* of, std::int64_t width) {
+    const std::int64_t own = shape.norms_all_heads ? width : shape.head_dim;
+    if (norm) normalise(norm, of, rows * (width / own), own, of);
+  };
+  normalise_heads(weights().query_norm, queries, query_width);
+  normalise_heads(weights().key_norm, keys, kv_width);
   Sight& seen = sight();
   model_.team.for_chunks(rows, kRowsOfMember, [&](std::int64_t from, std::int64_t to, int) {
     for (std::int64_t row = from; row < to; ++row) {
@@ -191,9 +215,13 @@ void EncoderLayers::add_branch(const EncoderNormWeights& own, const EncoderNormW
 
 void EncoderLayers::join(std::int64_t begin, std::int64_t end) {
   const EncoderShape& shape = model_.shape;
-  float* const branch = sized(branch_, (end - begin) * shape.width);
-  products_.multiply(weights().out, mixed_.data() + begin * shape.heads * shape.head_dim, end - begin, branch);
-  add_branch(weights().after_attention, weights().joined_attention, branch, begin, end - begin);
+  const std::int64_t rows = end - begin;
+  float* const branch = sized(branch_, rows * shape.width);
+  multiply(weights().out, mixed_.data() + begin * shape.heads * shape.head_dim, begin, rows, branch);
+  float* const before = weights().rejoined_attention ? sized(before_, rows * shape.width) : nullptr;
+  if (before != nullptr) std::copy_n(x_.data() + begin * shape.width, rows * shape.width, before);
+  add_branch(weights().after_attention, weights().joined_attention, branch, begin, rows);
+  if (before != nullptr) add_branch({}, weights().rejoined_attention, before, begin, rows);
 }
 
 void EncoderLayers::feed(std::int64_t begin, std::int64_t end) {
@@ -212,14 +240,14 @@ void EncoderLayers::feed(std::int64_t begin, std::int64_t end) {
     const bool gated = layer().gate.outputs > 0;
     float* const up = sized(up_, rows * inner);
     float* const gate = gated ? sized(gate_, rows * inner) : up;
-    products_.multiply(weights().up, x, rows, up);
-    if (gated) products_.multiply(weights().gate, x, rows, gate);
+    multiply(weights().up, x, begin, rows, up);
+    if (gated) multiply(weights().gate, x, begin, rows, gate);
     model_.team.for_chunks(rows, 2, [&](std::int64_t from, std::int64_t to, int) {
       activate(model_.table, shape.activation, gate + from * inner, (to - from) * inner);
       if (gated)
         for (std::int64_t i = from * inner; i < to * inner; ++i) up[i] *= gate[i];
     });
-    products_.multiply(weights().down, up, rows, branch);
+    multiply(weights().down, up, begin, rows, branch);
   }
   add_branch(weights().after_feed_forward, weights().joined_feed_forward, branch, begin, rows);
 }

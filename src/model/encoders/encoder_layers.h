@@ -47,8 +47,9 @@ class EncoderLayers {
   };
 
   // `texts` cover all rows, in their order, and so do `parts`, where some layers attend within those (EncoderLayer::within_parts). `angles`:
-  // one for each of shape.rotary.
-  EncoderLayers(const Model& model, std::vector<TextRows> texts, std::vector<TextRows> parts, std::vector<RowAngles> angles);
+  // one for each of shape.rotary. `tasks`: of each row, counted from 1 (EncoderShape::tasks); empty: none has one.
+  EncoderLayers(const Model& model, std::vector<TextRows> texts, std::vector<TextRows> parts, std::vector<RowAngles> angles,
+                std::vector<std::int32_t> tasks = {});
 
   std::int64_t count() const { return count_; }
   // The residual stream, [count, width]: to be filled before the first advance().
@@ -78,6 +79,7 @@ class EncoderLayers {
   void feed(std::int64_t begin, std::int64_t end);
   void feed_experts(std::int64_t begin, std::int64_t end, const float* x, float* out);
   void next_stage(Stage stage);
+  void multiply(const EncoderMatrix& matrix, const float* x, std::int64_t begin, std::int64_t rows, float* out);
   void normalise(const EncoderNormWeights& norm, const float* x, std::int64_t rows, std::int64_t width, float* out);
   void add_branch(const EncoderNormWeights& own, const EncoderNormWeights& joined, float* branch, std::int64_t begin, std::int64_t rows);
   void rotate(float* x, std::int32_t heads, std::int64_t row) const;
@@ -87,14 +89,15 @@ class EncoderLayers {
 
   const Model model_;
   const std::vector<RowAngles> angles_;
+  const std::vector<std::int32_t> tasks_;  // [rows], or empty
   Sight whole_;
   std::optional<Sight> parts_;
   const std::int64_t count_;
   NetworkProducts products_;
-  std::vector<float> x_;                                           // [rows, width]
-  std::vector<float> queries_;                                     // [rows, heads * head_dim]
-  std::vector<float> mixed_;                                       // likewise, what attention gives
-  std::vector<float> input_, keys_, values_, up_, gate_, branch_;  // of the part at hand
+  std::vector<float> x_;                                                                  // [rows, width]
+  std::vector<float> queries_;                                                            // [rows, heads * head_dim]
+  std::vector<float> mixed_;                                                              // likewise, what attention gives
+  std::vector<float> input_, keys_, values_, up_, gate_, branch_, before_, low_, added_;  // of the part at hand
 
   Stage stage_ = Stage::kProject;
   std::size_t layer_ = 0;

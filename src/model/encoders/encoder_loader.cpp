@@ -47,6 +47,44 @@ std::vector<float> EncoderLoader::rows(const std::string& name, std::int64_t lea
   return std::move(tensor->values);
 }
 
+bool EncoderLoader::has_tasks(const std::string& weight, const EncoderShape& shape) const {
+  return !shape.tasks.empty() && !error && tensors_.has(part_of(weight, "0.lora_A"));
+}
+
+EncoderTable EncoderLoader::table(const std::string& name, std::int64_t least, const EncoderShape& shape) {
+  const std::int64_t width = shape.embedded;
+  EncoderTable loaded{rows(name, least, width), {}};
+  if (!has_tasks(name, shape)) return loaded;
+  const auto count = static_cast<std::int64_t>(loaded.rows.size()) / width;
+  const auto tasks = static_cast<std::int64_t>(shape.tasks.size());
+  const std::vector<float> of_rows = need(part_of(name, "0.lora_A"), {tasks, count, shape.task_rank});
+  std::vector<float> of_width = need(part_of(name, "0.lora_B"), {tasks, shape.task_rank, width});
+  for (float& value : of_width) value *= shape.task_scale;
+  const auto slice = [](const std::vector<float>& values, std::int64_t index, std::int64_t size) {
+    return std::vector<float>(values.begin() + index * size, values.begin() + (index + 1) * size);
+  };
+  for (std::int64_t task = 0; task < tasks && !error; ++task)
+    loaded.tasks.push_back({slice(of_rows, task, count * shape.task_rank), slice(of_width, task, shape.task_rank * width)});
+  into_.bytes += (of_rows.size() + of_width.size()) * sizeof(float);
+  return loaded;
+}
+
+EncoderMatrix EncoderLoader::matrix(const EncoderLinear& own, const EncoderShape& shape) {
+  EncoderMatrix loaded{linear(own), {}};
+  if (!has_tasks(own.weight, shape)) return loaded;
+  const auto tensor = tensors_.read(own.weight);  // of whose rows it may have some alone
+  const std::int64_t rows = tensor && !tensor->shape.empty() ? tensor->shape.front() : 0;
+  const auto tasks = static_cast<std::int64_t>(shape.tasks.size());
+  const std::int64_t rank = shape.task_rank;
+  const std::vector<float> down = need(part_of(own.weight, "0.lora_A"), {tasks, rank, own.inputs});
+  std::vector<float> up = need(part_of(own.weight, "0.lora_B"), {tasks, rows, rank});
+  for (float& value : up) value *= shape.task_scale;
+  for (std::int64_t task = 0; task < tasks && !error; ++task)
+    loaded.tasks.push_back({pack(down.data() + task * rank * own.inputs, rank, own.inputs, kernels::WeightType::kF32),
+                            pack(up.data() + (task * rows + own.first) * rank, own.outputs, rank, kernels::WeightType::kF32)});
+  return loaded;
+}
+
 EncoderNormWeights EncoderLoader::norm(const EncoderNorm& shape, std::int64_t width) {
   EncoderNormWeights weights;
   if (!shape) return weights;
@@ -74,16 +112,16 @@ LayerMatrix EncoderLoader::linear(const EncoderLinear& shape) {
     return {};
   }
   into_.parameters += shape.outputs * shape.inputs;
-  LayerMatrix packed = pack(tensor->values.data() + shape.first * shape.inputs, shape.outputs, shape.inputs);
+  LayerMatrix packed = pack(tensor->values.data() + shape.first * shape.inputs, shape.outputs, shape.inputs, type_);
   if (!shape.bias.empty() && tensors_.has(shape.bias)) packed.bias = bias(shape, whole);
   return packed;
 }
 
 // `values`: [outputs, inputs].
-LayerMatrix EncoderLoader::pack(const float* values, std::int64_t outputs, std::int64_t inputs) {
+LayerMatrix EncoderLoader::pack(const float* values, std::int64_t outputs, std::int64_t inputs, kernels::WeightType wanted) {
   if (error) return {};
-  const bool coded = type_ != kernels::WeightType::kF32 && inputs % kernels::weight_format(type_)->block_values == 0;
-  const auto type = coded ? type_ : kernels::WeightType::kF32;
+  const bool coded = wanted != kernels::WeightType::kF32 && inputs % kernels::weight_format(wanted)->block_values == 0;
+  const auto type = coded ? wanted : kernels::WeightType::kF32;
   const std::size_t bytes = table_.packed_bytes(type, outputs, inputs);
   auto storage = files::Mapping::reserve(bytes, "an encoder's weights", files::HugePages::kTransparent);
   if (!storage) {
@@ -108,17 +146,23 @@ LayerMatrix EncoderLoader::pack(const float* values, std::int64_t outputs, std::
 EncoderExpertsWeights EncoderLoader::experts(const EncoderExperts& shape, std::int64_t width, std::int64_t inner) {
   EncoderExpertsWeights weights;
   weights.router = linear(shape.router);
-  const std::vector<float> up = need(shape.up, {shape.count * inner, width});
-  const std::vector<float> down = need(shape.down, {shape.count * inner, width});
+  using Shape = std::vector<std::int64_t>;
+  const std::vector<float> up = need(shape.up, shape.down_turned ? Shape{shape.count * inner, width} : Shape{shape.count, inner, width});
+  const std::vector<float> down =
+      need(shape.down, shape.down_turned ? Shape{shape.count * inner, width} : Shape{shape.count, width, inner});
   if (tensors_.has(shape.bias)) weights.bias = need(shape.bias, {width});
   std::vector<float> turned(static_cast<std::size_t>(inner * width));
   for (std::int32_t i = 0; i < shape.count && !error; ++i) {
     const std::int64_t first = i * inner * width;
-    weights.up.push_back(pack(up.data() + first, inner, width));
+    weights.up.push_back(pack(up.data() + first, inner, width, type_));
+    if (!shape.down_turned) {
+      weights.down.push_back(pack(down.data() + first, width, inner, type_));
+      continue;
+    }
     for (std::int64_t r = 0; r < inner; ++r)
       for (std::int64_t c = 0; c < width; ++c)
         turned[static_cast<std::size_t>(c * inner + r)] = down[static_cast<std::size_t>(first + r * width + c)];
-    weights.down.push_back(pack(turned.data(), width, inner));
+    weights.down.push_back(pack(turned.data(), width, inner, type_));
   }
   return weights;
 }
@@ -143,24 +187,25 @@ std::vector<float> EncoderLoader::bias(const EncoderLinear& shape, bool whole) {
 EncoderLayerWeights EncoderLoader::layer(const EncoderLayer& layer, const EncoderShape& shape) {
   EncoderLayerWeights weights;
   weights.before_attention = norm(layer.before_attention, shape.width);
-  weights.query_norm = norm(layer.query_norm, shape.head_dim);
-  weights.key_norm = norm(layer.key_norm, shape.head_dim);
+  weights.query_norm = norm(layer.query_norm, shape.norms_all_heads ? shape.heads * shape.head_dim : shape.head_dim);
+  weights.key_norm = norm(layer.key_norm, shape.norms_all_heads ? shape.kv_heads * shape.head_dim : shape.head_dim);
   weights.after_attention = norm(layer.after_attention, shape.width);
   weights.joined_attention = norm(layer.joined_attention, shape.width);
+  weights.rejoined_attention = norm(layer.rejoined_attention, shape.width);
   weights.before_feed_forward = norm(layer.before_feed_forward, shape.width);
   weights.after_feed_forward = norm(layer.after_feed_forward, shape.width);
   weights.joined_feed_forward = norm(layer.joined_feed_forward, shape.width);
-  weights.query = linear(layer.query);
-  weights.key = linear(layer.key);
-  weights.value = linear(layer.value);
-  weights.out = linear(layer.out);
+  weights.query = matrix(layer.query, shape);
+  weights.key = matrix(layer.key, shape);
+  weights.value = matrix(layer.value, shape);
+  weights.out = matrix(layer.out, shape);
   if (layer.experts.count > 0) {
     weights.experts = experts(layer.experts, shape.width, layer.up.outputs);
     return weights;
   }
-  weights.gate = linear(layer.gate);
-  weights.up = linear(layer.up);
-  weights.down = linear(layer.down);
+  weights.gate = matrix(layer.gate, shape);
+  weights.up = matrix(layer.up, shape);
+  weights.down = matrix(layer.down, shape);
   return weights;
 }
 

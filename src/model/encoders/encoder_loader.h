@@ -28,12 +28,16 @@ class EncoderLoader {
   std::vector<float> need(const std::string& name, const std::vector<std::int64_t>& shape);
   // Rows of a table that has at least so many; an empty name: none.
   std::vector<float> rows(const std::string& name, std::int64_t least, std::int64_t width);
+  // Likewise, of the embedded width, with what tasks add.
+  EncoderTable table(const std::string& name, std::int64_t least, const EncoderShape& shape);
   EncoderNormWeights norm(const EncoderNorm& shape, std::int64_t width);
   LayerMatrix linear(const EncoderLinear& shape);
   EncoderLayerWeights layer(const EncoderLayer& layer, const EncoderShape& shape);
 
  private:
-  LayerMatrix pack(const float* values, std::int64_t outputs, std::int64_t inputs);
+  EncoderMatrix matrix(const EncoderLinear& linear, const EncoderShape& shape);
+  bool has_tasks(const std::string& weight, const EncoderShape& shape) const;
+  LayerMatrix pack(const float* values, std::int64_t outputs, std::int64_t inputs, kernels::WeightType wanted);
   EncoderExpertsWeights experts(const EncoderExperts& shape, std::int64_t width, std::int64_t inner);
   std::vector<float> bias(const EncoderLinear& shape, bool whole);
 

@@ -34,6 +34,13 @@ std::vector<RowAngles> angles_of(const TextEncoder& encoder, const std::vector<T
   return all;
 }
 
+// Of each row.
+std::vector<std::int32_t> tasks_of(const std::vector<step::EncoderText>& texts) {
+  std::vector<std::int32_t> tasks;
+  for (const step::EncoderText& text : texts) tasks.insert(tasks.end(), text.tokens.size(), text.task);
+  return tasks;
+}
+
 EncoderLayers::Model model_of(const TextEncoder& encoder) {
   return {.shape = encoder.shape(),
           .weights = encoder.weights().layers,
@@ -51,7 +58,7 @@ bool is_finite(const std::vector<float>& values) {
 
 TextEncoderPass::TextEncoderPass(const TextEncoder& encoder, std::vector<step::EncoderText> texts)
     : encoder_(encoder), texts_(std::move(texts)), rows_(rows_of(texts_)), products_(encoder.table(), encoder.team()),
-      layers_(model_of(encoder), rows_, {}, angles_of(encoder, rows_)) {}
+      layers_(model_of(encoder), rows_, {}, angles_of(encoder, rows_), tasks_of(texts_)) {}
 
 bool TextEncoderPass::advance() {
   switch (stage_) {
@@ -78,20 +85,34 @@ void TextEncoderPass::normalise(const EncoderNormWeights& norm, const float* x, 
   normalise_rows(norm, encoder_.shape().epsilon, x, rows, width, out, encoder_.table(), encoder_.team());
 }
 
+// Adds a row of a table.
+void TextEncoderPass::look_up(const EncoderTable& table, std::int64_t row, std::int32_t task, float* to) const {
+  const std::int64_t width = encoder_.shape().embedded;
+  encoder_.table().add(to, table.rows.data() + row * width, width);
+  if (task == 0 || table.tasks.empty()) return;
+  const TaskRows& own = table.tasks[static_cast<std::size_t>(task - 1)];
+  const std::int64_t rank = encoder_.shape().task_rank;
+  for (std::int64_t r = 0; r < rank; ++r) {
+    const float factor = own.rows[static_cast<std::size_t>(row * rank + r)];
+    for (std::int64_t i = 0; i < width; ++i) to[i] += factor * own.directions[static_cast<std::size_t>(r * width + i)];
+  }
+}
+
 // A text's row, from the tables.
 void TextEncoderPass::embed_token(std::size_t text, std::int32_t place, float* to) const {
   const EncoderShape& shape = encoder_.shape();
   const EncoderWeights& weights = encoder_.weights();
   const std::int64_t width = shape.embedded;
-  const auto at = [width](const std::vector<float>& table, std::int64_t row) { return table.data() + row * width; };
-  std::copy_n(at(weights.tokens, texts_[text].tokens[static_cast<std::size_t>(place)]), width, to);
+  const std::int32_t task = texts_[text].task;
+  std::fill_n(to, width, 0.0F);
+  look_up(weights.tokens, texts_[text].tokens[static_cast<std::size_t>(place)], task, to);
   if (shape.embedding_scale != 1.0F)
     for (std::int64_t i = 0; i < width; ++i) to[i] *= shape.embedding_scale;
-  if (!weights.types.empty()) {
+  if (!weights.types.rows.empty()) {
     const bool second = texts_[text].second_text > 0 && place >= texts_[text].second_text && shape.type_count > 1;
-    encoder_.table().add(to, at(weights.types, second ? 1 : 0), width);
+    look_up(weights.types, second ? 1 : 0, task, to);
   }
-  if (!weights.positions.empty()) encoder_.table().add(to, at(weights.positions, shape.first_position + place), width);
+  if (!weights.positions.empty()) encoder_.table().add(to, weights.positions.data() + (shape.first_position + place) * width, width);
 }
 
 void TextEncoderPass::embed() {
@@ -114,6 +135,7 @@ std::vector<float> TextEncoderPass::pooled(const step::EncoderText& text, const 
   const Pooling pooling = text.output == PooledOutput::kScores ? shape.head->pooling : text.pooling;
   const float* const first = layers_.rows() + rows.begin * shape.width;
   if (pooling == Pooling::kFirst) return {first, first + shape.width};
+  if (pooling == Pooling::kEach) return {first, first + rows.count * shape.width};
   if (pooling != Pooling::kMean) return {first + (rows.count - 1) * shape.width, first + rows.count * shape.width};
   std::vector<double> sum(static_cast<std::size_t>(shape.width));
   for (std::int32_t row = 0; row < rows.count; ++row)
@@ -138,22 +160,27 @@ std::vector<float> TextEncoderPass::scores_of(std::vector<float> vector) {
   return scores;
 }
 
+// Of each of the vectors, which lie one after the other.
+std::vector<float> TextEncoderPass::through_dense(std::vector<float> vectors) {
+  const EncoderShape& shape = encoder_.shape();
+  for (std::size_t i = 0; i < shape.dense.size(); ++i) {
+    const EncoderLinear& linear = shape.dense[i].linear;
+    const std::int64_t count = static_cast<std::int64_t>(vectors.size()) / linear.inputs;
+    std::vector<float> dense(static_cast<std::size_t>(count * linear.outputs));
+    products_.multiply(encoder_.weights().dense[i], vectors.data(), count, dense.data());
+    activate(encoder_.table(), shape.dense[i].activation, dense.data(), static_cast<std::int64_t>(dense.size()));
+    vectors = std::move(dense);
+  }
+  return vectors;
+}
+
 void TextEncoderPass::pool() {
   const EncoderShape& shape = encoder_.shape();
   if (const EncoderNormWeights& norm = encoder_.weights().final_norm)
     normalise(norm, layers_.rows(), layers_.count(), shape.width, layers_.rows());
   for (std::size_t text = 0; text < texts_.size(); ++text) {
     std::vector<float> vector = pooled(texts_[text], rows_[text]);
-    if (texts_[text].output == PooledOutput::kScores) {
-      vector = scores_of(std::move(vector));
-    } else {
-      for (std::size_t i = 0; i < shape.dense.size(); ++i) {
-        std::vector<float> dense(static_cast<std::size_t>(shape.dense[i].linear.outputs));
-        products_.multiply(encoder_.weights().dense[i], vector.data(), 1, dense.data());
-        activate(encoder_.table(), shape.dense[i].activation, dense.data(), static_cast<std::int64_t>(dense.size()));
-        vector = std::move(dense);
-      }
-    }
+    vector = texts_[text].output == PooledOutput::kScores ? scores_of(std::move(vector)) : through_dense(std::move(vector));
     if (!is_finite(vector)) vector.clear();
     results_.push_back(std::move(vector));
   }

@@ -25,10 +25,12 @@ class TextEncoderPass final : public step::EncoderPass {
 
   void embed();
   void embed_token(std::size_t text, std::int32_t place, float* to) const;
+  void look_up(const EncoderTable& table, std::int64_t row, std::int32_t task, float* to) const;
   void pool();
   void normalise(const EncoderNormWeights& norm, const float* x, std::int64_t rows, std::int64_t width, float* out);
   std::vector<float> pooled(const step::EncoderText& text, const TextRows& rows);
   std::vector<float> scores_of(std::vector<float> vector);
+  std::vector<float> through_dense(std::vector<float> vectors);
 
   const TextEncoder& encoder_;
   const std::vector<step::EncoderText> texts_;

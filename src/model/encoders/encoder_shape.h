@@ -38,18 +38,20 @@ struct EncoderExperts {
   std::int32_t count = 0;  // 0: none
   std::int32_t used = 0;   // the best of them, weighed by the softmax over all
   EncoderLinear router;
-  std::string up;    // as rows of inputs
-  std::string down;  // transposed: [experts * inner, width]
-  std::string bias;  // [width], added once
+  std::string up;  // as rows of inputs
+  std::string down;
+  bool down_turned = true;  // `down` is transposed: [experts * inner, width]; otherwise [experts, width, inner]
+  std::string bias;         // [width], added once
 };
 
 // x is the residual stream. Norms that are not there change nothing.
 struct EncoderLayer {
   EncoderNorm before_attention;  // of what attention reads
   EncoderLinear query, key, value, out;
-  EncoderNorm query_norm, key_norm;  // of each head
+  EncoderNorm query_norm, key_norm;  // of each head, or of all together (EncoderShape::norms_all_heads)
   EncoderNorm after_attention;       // of what it gives, before that is added to x
   EncoderNorm joined_attention;      // of x, after it was added
+  EncoderNorm rejoined_attention;    // of that plus what x was before
   EncoderNorm before_feed_forward;
   EncoderLinear gate;  // where there is one: act(gate) * up
   EncoderLinear up, down;
@@ -109,7 +111,13 @@ struct EncoderShape {
   std::string distance_bias;          // [buckets, heads] added to scores by distance, as T5 and MPNet have it; empty: none
   std::int64_t distance_buckets = 0;  //
   bool slopes = false;                // ALiBi, in both directions
+  bool norms_all_heads = false;       // queries and keys of all heads have one norm
   EncoderNorm final_norm;
+
+  // What texts may be for: each task adds a product of this rank to every matrix that has such parts.
+  std::vector<std::string> tasks;
+  std::int64_t task_rank = 0;
+  float task_scale = 1.0F;
 
   std::vector<EncoderDense> dense;  // of vectors
   std::optional<EncoderHead> head;  // of class scores

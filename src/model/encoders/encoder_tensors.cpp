@@ -22,10 +22,21 @@ Error tensor_error(ErrorCode code, const std::string& name, const std::string& w
 
 }  // namespace
 
+std::string part_of(const std::string& weight, std::string_view part) {
+  constexpr std::string_view kEnd = "weight";
+  return fmt::format("{}parametrizations.weight.{}", weight.substr(0, weight.size() - std::min(kEnd.size(), weight.size())), part);
+}
+
+const files::SafeTensor* FolderTensors::find(const std::string& name) const {
+  auto found = tensors_.find(name);
+  if (found == tensors_.end()) found = tensors_.find(part_of(name, "original"));
+  return found != tensors_.end() ? &found->second : nullptr;
+}
+
 Result<EncoderTensor> FolderTensors::read(const std::string& name) const {
-  const auto found = tensors_.find(name);
-  if (found == tensors_.end()) return tensor_error(ErrorCode::kBadFile, name, "is missing");
-  const files::SafeTensor& tensor = found->second;
+  const files::SafeTensor* const found = find(name);
+  if (found == nullptr) return tensor_error(ErrorCode::kBadFile, name, "is missing");
+  const files::SafeTensor& tensor = *found;
   EncoderTensor floats{tensor.shape, std::vector<float>(values_of(tensor.shape))};
   if (tensor.dtype == "F32") {
     std::memcpy(floats.values.data(), tensor.bytes.data(), tensor.bytes.size());

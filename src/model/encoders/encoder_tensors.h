@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace braid::model {
@@ -26,14 +27,19 @@ class EncoderTensors {
   virtual Result<EncoderTensor> read(const std::string& name) const = 0;
 };
 
-// A folder's: F32, F16 and BF16.
+// The name of a part of the matrix `weight`, "X.weight", where torch's parametrizations took its place: "original", "0.lora_A".
+std::string part_of(const std::string& weight, std::string_view part);
+
+// A folder's: F32, F16 and BF16. Where a matrix has parts, its name stands for the original.
 class FolderTensors final : public EncoderTensors {
  public:
   explicit FolderTensors(const std::map<std::string, files::SafeTensor>& tensors) : tensors_(tensors) {}
-  bool has(const std::string& name) const override { return tensors_.contains(name); }
+  bool has(const std::string& name) const override { return find(name) != nullptr; }
   Result<EncoderTensor> read(const std::string& name) const override;
 
  private:
+  const files::SafeTensor* find(const std::string& name) const;
+
   const std::map<std::string, files::SafeTensor>& tensors_;
 };
 

@@ -15,9 +15,9 @@ Result<EncoderWeights> load_encoder_weights(const EncoderShape& shape, const Enc
   if (shape.head && shape.head->out.outputs < 1) return Error{ErrorCode::kBadFile, "the head has no classes", {}};
   EncoderWeights weights;
   EncoderLoader loader(tensors, table, type, weights);
-  weights.tokens = loader.rows(shape.tokens, shape.vocabulary, shape.embedded);
+  weights.tokens = loader.table(shape.tokens, shape.vocabulary, shape);
   weights.positions = loader.rows(shape.positions, shape.first_position + shape.context, shape.embedded);
-  weights.types = loader.rows(shape.types, shape.type_count, shape.embedded);
+  weights.types = loader.table(shape.types, shape.type_count, shape);
   weights.embedding_norm = loader.norm(shape.embedding_norm, shape.embedded);
   weights.embedding_projection = loader.linear(shape.embedding_projection);
   weights.distance_bias = loader.rows(shape.distance_bias, shape.distance_buckets, shape.heads);

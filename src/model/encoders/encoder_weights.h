@@ -21,6 +21,27 @@ struct EncoderNormWeights {
   explicit operator bool() const { return !weight.empty(); }
 };
 
+// What a task adds to a matrix: up (down x).
+struct TaskMatrices {
+  LayerMatrix down, up;  // [rank, inputs], [outputs, rank]
+};
+
+struct EncoderMatrix {
+  LayerMatrix base;
+  std::vector<TaskMatrices> tasks;  // of EncoderShape::tasks, or empty
+};
+
+// What a task adds to the rows of a table: their own `rank` numbers times directions.
+struct TaskRows {
+  std::vector<float> rows;        // [count, rank]
+  std::vector<float> directions;  // [rank, width]
+};
+
+struct EncoderTable {
+  std::vector<float> rows;  // [count, width], or empty
+  std::vector<TaskRows> tasks;
+};
+
 struct EncoderExpertsWeights {
   LayerMatrix router;
   std::vector<LayerMatrix> up, down;  // [experts]
@@ -28,10 +49,10 @@ struct EncoderExpertsWeights {
 };
 
 struct EncoderLayerWeights {
-  EncoderNormWeights before_attention, query_norm, key_norm, after_attention, joined_attention;
+  EncoderNormWeights before_attention, query_norm, key_norm, after_attention, joined_attention, rejoined_attention;
   EncoderNormWeights before_feed_forward, after_feed_forward, joined_feed_forward;
-  LayerMatrix query, key, value, out;
-  LayerMatrix gate, up, down;  // gate: without outputs where there is none
+  EncoderMatrix query, key, value, out;
+  EncoderMatrix gate, up, down;  // gate: without outputs where there is none
   std::optional<EncoderExpertsWeights> experts;
 };
 
@@ -42,9 +63,9 @@ struct EncoderHeadWeights {
 };
 
 struct EncoderWeights {
-  std::vector<float> tokens;     // [vocabulary, embedded]
+  EncoderTable tokens;           // [vocabulary, embedded]
   std::vector<float> positions;  // [rows, embedded], or empty
-  std::vector<float> types;      // [types, embedded], or empty
+  EncoderTable types;            // [types, embedded], or empty
   EncoderNormWeights embedding_norm;
   LayerMatrix embedding_projection;
   std::vector<EncoderLayerWeights> layers;

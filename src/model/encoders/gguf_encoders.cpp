@@ -1,5 +1,5 @@
-// Encoders from GGUF files, by llama.cpp's names: BERT (what RoBERTa, XLM-R and DistilBERT are converted to), nomic-bert, ModernBERT and
-// EmbeddingGemma.
+// Encoders from GGUF files, by llama.cpp's names: BERT (what RoBERTa, XLM-R and DistilBERT are converted to), nomic-bert with and without
+// experts, Jina v2 and v3 (its tasks lie in files of their own, which are not served), ModernBERT and EmbeddingGemma.
 #include "model/encoders/encoder_families.h"
 #include "model/families/gguf_keys.h"
 
@@ -12,7 +12,8 @@
 namespace braid::model {
 namespace {
 
-constexpr std::array<std::string_view, 4> kArchitectures = {"bert", "nomic-bert", "modern-bert", "gemma-embedding"};
+constexpr std::array<std::string_view, 7> kArchitectures = {"bert",           "nomic-bert",   "modern-bert", "gemma-embedding",
+                                                            "nomic-bert-moe", "jina-bert-v2", "jina-bert-v3"};
 
 EncoderShape gguf_sizes(GgufKeys& keys, const files::GgufFile& file, const std::string& architecture) {
   EncoderShape shape;
@@ -54,21 +55,39 @@ void name_attention(EncoderLayer& layer, const std::string& own, const EncoderSh
 void name_feed_forward(EncoderLayer& layer, const std::string& own, const EncoderShape& shape, std::int64_t inner,
                        const EncoderTensors& tensors) {
   const auto up = tensors.read(own + "ffn_up.weight");
-  const bool joined = up && up->shape.front() == 2 * inner;  // the gate's rows come first
-  if (joined) layer.gate = linear_of(own + "ffn_up", inner, shape.width);
-  layer.up = linear_of(own + "ffn_up", inner, shape.width, joined ? inner : 0);
+  const bool joined = up && up->shape.front() == 2 * inner;  // the gate's rows come first, but in Jina's model of code
+  const bool up_first = tensors.has(own + "attn_q_norm.weight");
+  if (joined) layer.gate = linear_of(own + "ffn_up", inner, shape.width, up_first ? inner : 0);
+  layer.up = linear_of(own + "ffn_up", inner, shape.width, joined && !up_first ? inner : 0);
   if (tensors.has(own + "ffn_gate.weight")) layer.gate = linear_of(own + "ffn_gate", inner, shape.width);
   layer.down = linear_of(own + "ffn_down", shape.width, inner);
 }
 
+// In place of the feed-forward, where the layer has them.
+void name_experts(EncoderLayer& layer, const std::string& own, const EncoderShape& shape, GgufKeys& keys, const EncoderTensors& tensors) {
+  if (!tensors.has(own + "ffn_gate_inp.weight")) return;
+  EncoderExperts& experts = layer.experts;
+  experts.count = static_cast<std::int32_t>(keys.size("expert_count", std::nullopt));
+  experts.used = static_cast<std::int32_t>(keys.size("expert_used_count", std::nullopt));
+  experts.router = linear_of(own + "ffn_gate_inp", experts.count, shape.width);
+  experts.up = own + "ffn_up_exps.weight";
+  experts.down = own + "ffn_down_exps.weight";
+  experts.down_turned = false;
+  if (experts.used > experts.count) keys.fail(ErrorCode::kBadFile, "more experts are used than there are");
+}
+
 // Norms behind each branch.
-void bert_layers(EncoderShape& shape, std::int64_t layers, std::int64_t inner, const EncoderTensors& tensors) {
+void bert_layers(EncoderShape& shape, std::int64_t layers, std::int64_t inner, GgufKeys& keys, const EncoderTensors& tensors) {
   for (std::int64_t i = 0; i < layers; ++i) {
     const std::string own = fmt::format("blk.{}.", i);
     EncoderLayer& layer = shape.layers.emplace_back();
     name_attention(layer, own, shape, tensors);
     layer.joined_attention = norm_of(own + "attn_output_norm");
+    if (tensors.has(own + "attn_norm_2.weight")) layer.rejoined_attention = norm_of(own + "attn_norm_2");
+    if (tensors.has(own + "attn_q_norm.weight")) layer.query_norm = norm_of(own + "attn_q_norm");
+    if (tensors.has(own + "attn_k_norm.weight")) layer.key_norm = norm_of(own + "attn_k_norm");
     name_feed_forward(layer, own, shape, inner, tensors);
+    name_experts(layer, own, shape, keys, tensors);
     layer.joined_feed_forward = norm_of(own + "layer_output_norm");
   }
 }
@@ -148,14 +167,14 @@ Result<EncoderShape> read_encoder_gguf(const files::GgufFile& file) {
   const double base = keys.number("rope.freq_base", *architecture == "gemma-embedding" ? 1e6 : 1e4, 1.0, 1e12);
   add_embeddings(shape, tensors);
   add_head(shape, tensors);
-  if (*architecture == "bert" || *architecture == "nomic-bert") {
-    bert_layers(shape, layers, inner, tensors);
-    if (*architecture == "nomic-bert") {
-      shape.rotary = {{.base = base}};
-      shape.activation = EncoderActivation::kSilu;
-    }
+  const bool is_gemma = *architecture == "gemma-embedding";
+  if (!is_gemma && *architecture != "modern-bert") {
+    shape.slopes = *architecture == "jina-bert-v2";
+    shape.norms_all_heads = shape.slopes;
+    if (*architecture != "bert" && !shape.slopes) shape.rotary = {{.base = base}};
+    if (*architecture == "nomic-bert") shape.activation = EncoderActivation::kSilu;
+    bert_layers(shape, layers, inner, keys, tensors);
   } else {
-    const bool is_gemma = *architecture == "gemma-embedding";
     const auto window = keys.size("attention.sliding_window", is_gemma ? 512 : 128, kMaxContext) / 2;
     shape.rotary = {{.base = base}, {.base = keys.number("rope.freq_base_swa", 1e4, 1.0, 1e12)}};
     if (is_gemma) {

@@ -1,6 +1,7 @@
 // Encoders whose queries and keys are rotated by their positions.
 #include "model/encoders/encoder_families.h"
 
+#include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
 #include <string>
@@ -59,17 +60,18 @@ void add_native_layers(EncoderShape& shape, const EncoderTensors& tensors, const
   }
 }
 
-// Of nomic-ai's own code: one tensor for queries, keys and values; in some layers of v2 experts.
+// Of nomic-ai's own code, and of Jina AI's for v3: one tensor for queries, keys and values; in some layers of v2 experts.
 void add_joint_layers(EncoderShape& shape, const EncoderTensors& tensors, const std::string& prefix, std::int64_t layers,
                       std::int64_t inner, FolderConfig& config) {
   const std::int64_t width = shape.width;
   for (std::int64_t i = 0; i < layers; ++i) {
     const std::string own = fmt::format("{}encoder.layers.{}.", prefix, i);
     EncoderLayer& layer = shape.layers.emplace_back();
-    layer.query = linear_of(own + "attn.Wqkv", width, width);
-    layer.key = linear_of(own + "attn.Wqkv", width, width, width);
-    layer.value = linear_of(own + "attn.Wqkv", width, width, 2 * width);
-    layer.out = linear_of(own + "attn.out_proj", width, width);
+    const std::string attention = own + (tensors.has(own + "mixer.Wqkv.weight") ? "mixer." : "attn.");
+    layer.query = linear_of(attention + "Wqkv", width, width);
+    layer.key = linear_of(attention + "Wqkv", width, width, width);
+    layer.value = linear_of(attention + "Wqkv", width, width, 2 * width);
+    layer.out = linear_of(attention + "out_proj", width, width);
     layer.joined_attention = norm_of(own + "norm1");
     layer.joined_feed_forward = norm_of(own + "norm2");
     const bool gated = tensors.has(own + "mlp.fc11.weight");
@@ -85,6 +87,15 @@ void add_joint_layers(EncoderShape& shape, const EncoderTensors& tensors, const 
     experts.down = own + "mlp.experts.mlp.w2";
     experts.bias = own + "mlp.experts.bias";
   }
+}
+
+// Jina v3's low-rank parts, where its matrices have them.
+void add_tasks(EncoderShape& shape, FolderConfig& config, const EncoderTensors& tensors) {
+  if (!tensors.has(part_of(shape.tokens, "0.lora_A"))) return;
+  shape.tasks = config.texts("lora_adaptations");
+  shape.task_rank = config.count({"lora_rank"}, std::nullopt, 1, 4096);
+  const double alpha = config.number({"lora_alpha"}, 1.0, 0.0, 1e6);
+  shape.task_scale = static_cast<float>(alpha / static_cast<double>(std::max<std::int64_t>(1, shape.task_rank)));
 }
 
 }  // namespace
@@ -114,6 +125,7 @@ EncoderShape nomic_bert_shape(FolderConfig& config, const EncoderTensors& tensor
   shape.rotary = {{.base = rotary_base(config, "full_attention", {"rotary_emb_base", "rope_theta"}, is_jina ? 20'000.0 : 1'000.0)}};
   if (!config.has({"hidden_act"}) && config.text({"activation_function"}, "swiglu") == "swiglu" && !is_jina)
     shape.activation = EncoderActivation::kSilu;
+  add_tasks(shape, config, tensors);
   add_pooler_head(shape, tensors, prefix);
   return shape;
 }
@@ -141,14 +153,17 @@ EncoderShape gte_shape(FolderConfig& config, const EncoderTensors& tensors) {
     layer.down = linear_of(own + "mlp.down_proj", width, inner);
     layer.joined_feed_forward = norm_of(own + "mlp_ln");
   }
-  // "ntk": a larger base, and the trained context stretched (Peng et al. 2023, section 3.1), as their code has it.
+  // "ntk": a larger base, and positions stretched besides, as their code has it.
   double base = config.number({"rope_theta"}, 10'000.0, 1.0, 1e12);
+  double stretch = 1.0;
   if (auto scaling = config.part("rope_scaling")) {
     const std::string type = scaling->text({"type", "rope_type"}, "");
     if (type != "ntk") config.fail(ErrorCode::kUnsupported, fmt::format("'rope_scaling' is of the type '{}'; expected 'ntk'", type));
-    base *= scaling->number({"factor"}, std::nullopt, 1.0, 1e6);
+    const double factor = scaling->number({"factor"}, std::nullopt, 1.0, 1e6);
+    base *= factor;
+    stretch = std::pow(factor, 2.0 / std::max(1, shape.head_dim));
   }
-  shape.rotary = {{.base = base}};
+  shape.rotary = {{.base = base, .stretch = stretch}};
   add_pooler_head(shape, tensors, prefix);
   return shape;
 }

@@ -2,6 +2,7 @@
 
 #include "model/encoders/encoder_families.h"
 
+#include <algorithm>
 #include <array>
 #include <fmt/format.h>
 #include <simdjson.h>
@@ -118,6 +119,18 @@ Result<void> read_module(const files::HfFolder& folder, std::string_view type, c
   return {};
 }
 
+// Jina v3's config.json has its tasks' words itself.
+void read_task_prompts(const Json& config, SentenceModules& modules) {
+  simdjson::dom::object instructions;
+  if (config["task_instructions"].get(instructions) != SUCCESS) return;
+  for (const auto instruction : instructions) {
+    std::string_view text;
+    const auto has_name = [&](const auto& prompt) { return prompt.first == instruction.key; };
+    if (instruction.value.get(text) == SUCCESS && std::ranges::none_of(modules.prompts, has_name))
+      modules.prompts.emplace_back(std::string(instruction.key), std::string(text));
+  }
+}
+
 Result<void> read_prompts(const files::HfFolder& folder, SentenceModules& modules) {
   File file;
   const auto opened = open(folder, "config_sentence_transformers.json", file);
@@ -148,6 +161,7 @@ Result<SentenceModules> read_sentence_modules(const files::HfFolder& folder) {
     }
   }
   if (const auto read = read_prompts(folder, modules); !read) return read.error();
+  read_task_prompts(config.root, modules);
   File bounds;
   const auto bounded = open(folder, "sentence_bert_config.json", bounds);
   if (!bounded) return bounded.error();

@@ -50,8 +50,8 @@ std::array<std::uint64_t, 2> digest_of(const TowerWeights& weights) {
     for (const EncoderNormWeights* norm : {&layer.before_attention, &layer.query_norm, &layer.key_norm, &layer.before_feed_forward,
                                            &layer.after_attention, &layer.after_feed_forward})
       digest.take(*norm);
-    for (const LayerMatrix* matrix : {&layer.query, &layer.key, &layer.value, &layer.out, &layer.gate, &layer.up, &layer.down})
-      digest.take(*matrix);
+    for (const EncoderMatrix* matrix : {&layer.query, &layer.key, &layer.value, &layer.out, &layer.gate, &layer.up, &layer.down})
+      digest.take(matrix->base);
   }
   digest.take(weights.encoder.final_norm);
   digest.take(weights.connector);

@@ -79,6 +79,23 @@ def unigram():
     return t, dict(tokenizer_class="XLMRobertaTokenizer", bos_token="<s>", eos_token="</s>", cls_token="<s>", sep_token="</s>", pad_token="<pad>")
 
 
+def judging():
+    """With the words and marks of Qwen3-Reranker's prompt; it closes no text."""
+    t = Tokenizer(models.BPE())
+    t.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    t.train_from_iterator(CORPUS + ["yes", "no"] * 40, trainers.BpeTrainer(
+        vocab_size=V, special_tokens=["<bos>", "<eos>", "<pad>", "<|im_start|>", "<|im_end|>", "<think>", "</think>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
+    t.decoder = decoders.ByteLevel()
+    assert len(t.encode("yes").ids) == len(t.encode("no").ids) == 1
+    return t, dict(tokenizer_class="PreTrainedTokenizerFast", eos_token="<|im_end|>", pad_token="<pad>")
+
+
+JUDGMENT = ("<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the Instruct provided. Note that the "
+            "answer can only be \"yes\" or \"no\".<|im_end|>\n<|im_start|>user\n<Instruct>: Given a web search query, retrieve relevant "
+            "passages that answer the query\n<Query>: {}\n<Document>: {}<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n")
+
+
 def labels(n, **more):
     return dict(num_labels=n, id2label={i: f"label{i}" for i in range(n)}, label2id={f"label{i}": i for i in range(n)}, **more)
 
@@ -110,11 +127,13 @@ CASES = {
     "gemma3": (lambda: T.Gemma3TextModel(T.Gemma3TextConfig(**{**G, "num_hidden_layers": 6}, sliding_window=16, query_pre_attn_scalar=16,
                                                             use_bidirectional_attention=True, attn_implementation="eager")), decoder, "mean"),
     "qwen3": (lambda: T.Qwen3Model(T.Qwen3Config(**G)), decoder, "last"),
+    "mistral": (lambda: T.MistralModel(T.MistralConfig(**G, sliding_window=None)), decoder, "last"),
+    "qwen3-reranker": (lambda: T.Qwen3ForCausalLM(T.Qwen3Config(**{**G, "max_position_embeddings": 640})), judging, "judgment"),
     "qwen3-labels": (lambda: T.Qwen3ForSequenceClassification(T.Qwen3Config(**G, **labels(3))), decoder, "logits"),
     "llama-reward": (lambda: T.LlamaForSequenceClassification(T.LlamaConfig(**G, **labels(1))), decoder, "logits"),
 }
 # Whose folder says how tokens become a vector; the others' poolings are told by the server's options.
-MODULES = {"bert", "bert-dense", "bert-cls", "roberta", "distilbert", "mpnet", "nomic-bert", "modernbert", "gemma3", "qwen3", "electra", "jina-v3"}
+MODULES = {"bert", "bert-dense", "bert-cls", "roberta", "distilbert", "mpnet", "nomic-bert", "modernbert", "gemma3", "qwen3", "mistral", "electra", "jina-v3"}
 DENSE = {"bert-dense": (24, "torch.nn.modules.activation.Tanh"), "gemma3": (40, "torch.nn.modules.linear.Identity")}
 
 
@@ -178,9 +197,10 @@ def make(root, name):
     dense = write_modules(folder, name, gives, model.config.hidden_size) if name in MODULES else None
     entries = []
     for text, pair in TEXTS:
-        if pair is not None and gives != "logits":
+        if (pair is not None) < (gives == "judgment") or (pair is not None and gives not in ("logits", "judgment")):
             continue
-        encoded = text_side.encode(text) if pair is None else text_side.encode(text, pair)
+        encoded = text_side.encode(JUDGMENT.format(text, pair)) if gives == "judgment" else text_side.encode(text) if pair is None else (
+            text_side.encode(text, pair))
         given = {"input_ids": torch.tensor([encoded.ids]), "attention_mask": torch.ones(1, len(encoded.ids), dtype=torch.long)}
         if getattr(model.config, "type_vocab_size", 0) > 1:
             given["token_type_ids"] = torch.tensor([encoded.type_ids])
@@ -188,6 +208,9 @@ def make(root, name):
             out = model(**given)
             if gives == "logits":
                 values = out.logits[0]
+            elif gives == "judgment":  # by how much "yes" is likelier than "no"
+                yes, no = (text_side.encode(word).ids[0] for word in ("yes", "no"))
+                values = (out.logits[0, -1, yes] - out.logits[0, -1, no])[None]
             else:
                 hidden = out.last_hidden_state[0]
                 values = {"mean": lambda: hidden.mean(0), "cls": lambda: hidden[0], "last": lambda: hidden[-1]}[gives]()
@@ -198,7 +221,7 @@ def make(root, name):
                 if name in MODULES and name != "bert-cls":
                     values = torch.nn.functional.normalize(values, dim=0)
         entries.append({"text": text, "pair": pair, "ids": encoded.ids, "types": encoded.type_ids,
-                        "logits" if gives == "logits" else "vector": [float(v) for v in values]})
+                        "vector" if name in MODULES else "logits": [float(v) for v in values]})
     (folder / "reference.json").write_text(json.dumps(entries))
     print(name, len(entries[0].get("vector", entries[0].get("logits"))), sum(f.stat().st_size for f in folder.rglob("*") if f.is_file()))
 
