@@ -24,6 +24,9 @@ class PendingPrediction {
   // The outputs in the order in which they were asked for, once; nullopt: they are not there yet.
   virtual std::optional<Result<std::vector<Tensor>>> try_take() = 0;
 
+  // Whether its first step has begun.
+  virtual bool started() const { return true; }
+
   // Notified when they are. It has one waiter.
   virtual Signal& arrived() = 0;
 };

@@ -32,7 +32,7 @@ Result<NetworkRevision> revision_of(const NetworkBase& base, std::vector<std::by
   revision.tensors = files::owned_bytes(std::move(file), "model.safetensors");
   const Result<files::SafeTensors> tensors = files::parse_safetensors(revision.tensors->bytes());
   if (!tensors) return tensors.error();
-  Result<model::Network> network = model::Network::load(base.config, *tensors, *base.table);
+  Result<model::Network> network = model::Network::load(base.config, *tensors, *base.table, base.type);
   if (!network) return network.error();
   revision.network = std::make_shared<const model::Network>(std::move(*network));
   const std::string parts = base.config + digits_of(cache::xxh3_key(revision.tensors->bytes()));
@@ -69,11 +69,11 @@ bool holds_network(const std::string& path) {
   return config && model::describes_network(*config);
 }
 
-Result<LoadedNetwork> load_network(const std::string& path, std::string id, const kernels::KernelTable& table) {
+Result<LoadedNetwork> load_network(const std::string& path, std::string id, const kernels::KernelTable& table, kernels::WeightType type) {
   const Result<files::HfFolder> folder = files::HfFolder::open(path);
   if (!folder) return folder.error();
   const files::SafeTensors file{{}, folder->tensors()};
-  NetworkBase base{folder->config(), &table};
+  NetworkBase base{folder->config(), &table, type};
   Result<NetworkRevision> first = revision_of(base, files::write_safetensors(file));
   if (!first) {
     Error error = first.error();

@@ -29,6 +29,7 @@ struct NetworkRevision {
 struct NetworkBase {
   std::string config;
   const kernels::KernelTable* table;
+  kernels::WeightType type;  // of its matrices
 };
 
 struct LoadedNetwork {
@@ -42,7 +43,7 @@ struct LoadedNetwork {
 std::string digest_of(const files::HfFolder& folder);
 
 // kBadFile or kUnsupported, with the folder's name.
-Result<LoadedNetwork> load_network(const std::string& path, std::string id, const kernels::KernelTable& table);
+Result<LoadedNetwork> load_network(const std::string& path, std::string id, const kernels::KernelTable& table, kernels::WeightType type);
 
 // The revision with newer tensors, which are those of `current` by name and shape. Any thread. kInvalidArgument: a sentence that names the
 // tensor; kNotFound: the file.

@@ -76,6 +76,56 @@ TEST_F(Predictors, GiveEachClientItsOwnAnswerWhoeverElseLeaves) {
   }
 }
 
+// One is on the strand; those that come meanwhile share the products of one evaluation.
+TEST_F(Predictors, JoinTheRowsOfThoseThatWaitTogether) {
+  std::mt19937 random(4);
+  std::vector<Tensor> inputs;
+  std::vector<std::unique_ptr<PendingPrediction>> tickets;
+  for (int i = 0; i < 21; ++i) {
+    inputs.push_back(observation(random));
+    tickets.push_back(predictor.submit({inputs.back()}, {0, 3}).value());
+  }
+  EXPECT_TRUE(tickets.front()->started());
+  EXPECT_FALSE(tickets.back()->started());
+  loop.run();
+  EXPECT_EQ(predictor.groups_begun(), 2U);
+  for (std::size_t i = 0; i < tickets.size(); ++i) {
+    const auto outcome = tickets[i]->try_take();
+    ASSERT_TRUE(outcome && outcome->has_value()) << i;
+    const std::vector<Tensor> expected = solo(inputs[i]);
+    EXPECT_EQ((*outcome)->at(0).floats, expected[0].floats) << i;
+    EXPECT_EQ((*outcome)->at(1).shape, expected[1].shape) << i;
+  }
+}
+
+// Others' outputs are evaluated apart, and what one gets wrong costs the others nothing.
+TEST_F(Predictors, JoinOnlyWhatFitsAndFailAlone) {
+  NetworkPredictor tokens(loop, strand, load("tokens"), team, 100);
+  const auto submit = [&](std::int64_t id, std::int64_t time, std::size_t output) {
+    Tensor ids = Tensor::zeros(ElementType::kInt64, {1, time});
+    ids.integers.back() = id;
+    return tokens.submit({std::move(ids)}, {output}).value();
+  };
+  std::vector<std::unique_ptr<PendingPrediction>> tickets;
+  tickets.push_back(submit(1, 2, 0));  // on the strand at once
+  for (const std::int64_t id : {3, 11, 5, 4}) tickets.push_back(submit(id, 2, 0));
+  tickets.push_back(submit(3, 3, 0));
+  tickets.push_back(submit(3, 2, 1));
+  loop.run();
+  EXPECT_EQ(tokens.groups_begun(), 4U);
+  std::vector<std::vector<float>> answers;
+  for (std::size_t i = 0; i < tickets.size(); ++i) {
+    const auto outcome = tickets[i]->try_take();
+    ASSERT_TRUE(outcome) << i;
+    EXPECT_EQ(outcome->has_value(), i != 2) << i;
+    answers.push_back(outcome->has_value() ? (*outcome)->at(0).floats : std::vector<float>());
+  }
+  auto alone = submit(5, 2, 0);
+  loop.restart();
+  loop.run();
+  EXPECT_EQ(alone->try_take()->value().at(0).floats, answers[3]);
+}
+
 TEST_F(Predictors, RefuseWhatDoesNotFitAndWhatIsTooMuch) {
   EXPECT_EQ(predictor.submit({Tensor::zeros(ElementType::kFloat32, {2, 8})}, {0}).error().param, "inputs.x");
   std::vector<std::unique_ptr<PendingPrediction>> tickets;

@@ -1,6 +1,7 @@
 // Small networks against torch's answers (reference/make_networks.py), and what their files may get wrong.
 #include "kernels/select.h"
 #include "kernels/thread_team.h"
+#include "model/networks/batching.h"
 #include "model/networks/network.h"
 
 #include <algorithm>
@@ -189,6 +190,126 @@ TEST_P(Networks, GiveTheSameBitsOnEveryTierAndForAnyTeam) {
       for (const auto& [name, tensor] : scalar[i]) EXPECT_EQ(same[i].at(name).floats, tensor.floats) << table->name << " " << name;
     }
   }
+}
+
+// Evaluates the inputs of some requests as one; the outputs of each.
+std::vector<std::vector<Tensor>> run_joined(const Network& network, const std::vector<std::vector<Tensor>>& requests,
+                                            kernels::ThreadTeam& team) {
+  const std::vector<std::size_t>& axes = network.batch_axes();
+  std::vector<Tensor> joined;
+  std::vector<std::int64_t> sizes;
+  for (const auto& request : requests) sizes.push_back(request.front().shape[axes.front()]);
+  for (std::size_t i = 0; i < requests.front().size(); ++i) {
+    std::vector<const Tensor*> parts;
+    for (const auto& request : requests) parts.push_back(&request[i]);
+    joined.push_back(join(parts, axes[i]));
+  }
+  std::vector<std::size_t> wanted(network.shape().outputs.size());
+  for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] = i;
+  NetworkRun run(network, std::move(joined), wanted, team);
+  while (!run.done()) EXPECT_TRUE(run.advance());
+  const std::vector<Tensor> outputs = run.take_outputs();
+  std::vector<std::vector<Tensor>> each(requests.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const std::size_t axis = axes[static_cast<std::size_t>(network.shape().outputs[i].value)];
+    const std::vector<Tensor> parts = split(outputs[i], axis, sizes);
+    for (std::size_t request = 0; request < each.size(); ++request) each[request].push_back(parts[request]);
+  }
+  return each;
+}
+
+TEST_P(Networks, GiveRequestsThatAreJoinedTheirOwnBits) {
+  const Files files(GetParam());
+  const Network network = files.load(kernels::best_kernel_table()).value();
+  ASSERT_FALSE(network.batch_axes().empty());
+  std::size_t joined = 0;
+  for (const Case& one : files.cases) {
+    const auto complete = [&](const Case& each) {
+      std::vector<std::optional<Tensor>> inputs;
+      for (const TensorSignature& input : network.shape().inputs) {
+        const auto found = each.inputs.find(input.name);
+        inputs.push_back(found == each.inputs.end() ? std::nullopt : std::optional(found->second));
+      }
+      return network.complete(std::move(inputs)).value();
+    };
+    std::vector<std::vector<Tensor>> requests = {complete(one)};
+    std::vector<const Case*> cases = {&one};
+    for (const Case& other : files.cases) {
+      requests.push_back(complete(other));
+      cases.push_back(&other);
+      if (may_join(requests.front(), requests.back(), network.batch_axes())) continue;
+      requests.pop_back();
+      cases.pop_back();
+    }
+    joined = std::max(joined, requests.size());
+    const std::vector<std::vector<Tensor>> outputs = run_joined(network, requests, team_);
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      const auto alone = run(network, cases[i]->inputs, team_).value();
+      for (std::size_t o = 0; o < outputs[i].size(); ++o) {
+        const Tensor& own = alone.at(network.shape().outputs[o].name);
+        EXPECT_EQ(outputs[i][o].shape, own.shape);
+        EXPECT_EQ(outputs[i][o].floats, own.floats);
+      }
+    }
+  }
+  EXPECT_GT(joined, 1U);
+}
+
+std::string softmax_config(const std::string& inputs, const std::string& layer) {
+  return R"({"model_type": "braid-net", "inputs": {)" + inputs + R"(}, "layers": [)" + layer + R"(], "outputs": {"y": "y"}})";
+}
+
+// Those whose rows see each other, and inputs that are all requests' own.
+TEST(NetworkBatching, IsLeftWhereRowsSeeEachOther) {
+  const std::string rows = R"("x": {"shape": ["batch", 3]})";
+  const std::pair<std::string, bool> configs[] = {
+      {softmax_config(rows, R"({"name": "y", "type": "softmax"})"), true},
+      {softmax_config(rows, R"({"name": "y", "type": "softmax", "axis": 0})"), false},
+      {softmax_config(rows, R"({"name": "y", "type": "concat", "input": ["x", "x"]})"), true},
+      {softmax_config(rows, R"({"name": "y", "type": "concat", "input": ["x", "x"], "axis": 0})"), false},
+      {softmax_config(rows, R"({"name": "y", "type": "last"})"), false},
+      {softmax_config(R"("x": {"shape": ["batch", "time", 3]})", R"({"name": "y", "type": "last"})"), true},
+      {softmax_config(R"("x": {"shape": ["n", "n", 3]})", R"({"name": "y", "type": "relu"})"), false},
+      {softmax_config(rows + R"(, "z": {"shape": [2, 3]})", R"({"name": "y", "type": "relu", "input": "x"})"), false},
+      {softmax_config(R"("x": {"shape": [2, 3]})", R"({"name": "y", "type": "relu"})"), false},
+  };
+  for (const auto& [config, joins] : configs) {
+    const auto network = Network::load(config, files::SafeTensors{}, kernels::best_kernel_table());
+    ASSERT_TRUE(network) << config << ": " << network.error().message;
+    EXPECT_EQ(!network->batch_axes().empty(), joins) << config;
+  }
+}
+
+// `--dtype int8`: a scale for 32 weights, and 8 bits of each row besides. The numbers stay near, and the same in any batch.
+TEST(NetworkFiles, MatricesMayBeRoundedTo8Bits) {
+  constexpr std::int64_t kWidth = 64;
+  std::mt19937 random(11);
+  std::normal_distribution<float> normal(0.0F, 0.15F);
+  std::vector<float> weights(kWidth * kWidth);
+  for (float& weight : weights) weight = normal(random);
+  files::SafeTensors file;
+  files::SafeTensor& tensor = file.tensors["y.weight"];
+  tensor.dtype = "F32";
+  tensor.shape = {kWidth, kWidth};
+  tensor.bytes = std::as_bytes(std::span(weights));
+  const std::string config = softmax_config(R"("x": {"shape": ["batch", 64]})", R"({"name": "y", "type": "linear", "weights": "y."})");
+  const Network exact = Network::load(config, file, kernels::best_kernel_table()).value();
+  const Network rounded = Network::load(config, file, kernels::best_kernel_table(), kernels::WeightType::kQ8_0).value();
+  kernels::ThreadTeam team(2);
+  Tensor x = Tensor::zeros(ElementType::kFloat32, {9, kWidth});
+  for (float& value : x.floats) value = normal(random);
+  const Tensor one = run(exact, {{"x", x}}, team).value().at("y");
+  const Tensor other = run(rounded, {{"x", x}}, team).value().at("y");
+  double error = 0.0;
+  double size = 0.0;
+  for (std::size_t i = 0; i < one.floats.size(); ++i) {
+    error += std::pow(static_cast<double>(one.floats[i]) - static_cast<double>(other.floats[i]), 2);
+    size += std::pow(static_cast<double>(one.floats[i]), 2);
+  }
+  EXPECT_GT(error, 0.0);
+  EXPECT_LT(std::sqrt(error / size), 0.01);
+  for (std::int64_t row = 0; row < 9; ++row)
+    EXPECT_EQ(run(rounded, {{"x", row_of(x, 0, row)}}, team).value().at("y").floats, row_of(other, 0, row).floats);
 }
 
 struct Fault {

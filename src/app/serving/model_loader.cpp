@@ -3,6 +3,7 @@
 #include "app/disk_cache.h"
 #include "app/load_progress.h"
 #include "app/served_models.h"
+#include "kernels/packed_layout.h"
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
@@ -18,9 +19,10 @@ namespace asio = boost::asio;
 namespace {
 
 Result<void> add_network(const ServedModelOptions& options, std::vector<LoadedNetwork>& networks) {
-  const Result<const kernels::KernelTable*> table = choose_kernels(options.model, true);
+  const auto type = options.model.float_type.value_or(kernels::WeightType::kF32);
+  const Result<const kernels::KernelTable*> table = choose_kernels(options.model, !kernels::is_quantized(type));
   if (!table) return table.error();
-  Result<LoadedNetwork> network = load_network(options.model.model, options.id, **table);
+  Result<LoadedNetwork> network = load_network(options.model.model, options.id, **table, type);
   if (!network) return network.error();
   networks.push_back(std::move(*network));
   return {};

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <exception>
 #include <fmt/format.h>
 #include <iterator>
 #include <utility>
@@ -32,82 +31,15 @@ std::vector<TensorSignature> outputs_of(const model::Network& network) {
 
 }  // namespace
 
-// A prediction: the ticket's on the loop, the executor's while a step is out.
-class NetworkPredictor::Job {
- public:
-  Job(std::shared_ptr<const model::Network> network, std::vector<Tensor> inputs, std::vector<std::size_t> wanted,
-      std::optional<ActionDraw> draw, kernels::ThreadTeam& team)
-      : network_(std::move(network)), policy_(network_->shape().policy ? &*network_->shape().policy : nullptr), draw_(std::move(draw)),
-        run_(*network_, std::move(inputs), std::move(wanted), team) {}
-
-  bool acts() const { return draw_.has_value(); }
-
-  // Strand. False: it has ended.
-  bool advance() {
-    try {
-      if (const Result<void> advanced = run_.advance(); !advanced) outcome_ = advanced.error();
-      if (!outcome_ && run_.done()) outcome_ = draw_ ? model::choose_actions(*policy_, *draw_, run_.take_outputs()) : run_.take_outputs();
-    } catch (const std::exception& bug) {
-      outcome_ = Error{ErrorCode::kInternal, fmt::format("the prediction failed inside the server: {}", bug.what()), {}};
-    }
-    return !outcome_;
-  }
-
-  // Loop, while no step is out with it.
-  bool ended() const { return outcome_.has_value() || is_abandoned(); }
-  bool is_abandoned() const { return ticket_ == nullptr; }
-  void deliver();
-  void fail(const Error& reason) {
-    outcome_ = reason;
-    deliver();
-  }
-
- private:
-  friend Ticket;
-
-  const std::shared_ptr<const model::Network> network_;  // the revision of its submission
-  const PolicyForm* policy_;                             // the network's; null: it has none
-  const std::optional<ActionDraw> draw_;
-  model::NetworkRun run_;
-  std::optional<Result<std::vector<Tensor>>> outcome_;
-  Ticket* ticket_ = nullptr;  // loop only; null: its client has gone
-};
-
-class NetworkPredictor::Ticket final : public PendingPrediction {
- public:
-  explicit Ticket(std::shared_ptr<Job> job) : job_(std::move(job)) { job_->ticket_ = this; }
-  ~Ticket() override {
-    if (job_) job_->ticket_ = nullptr;
-  }
-
-  std::optional<Result<std::vector<Tensor>>> try_take() override { return std::exchange(outcome_, std::nullopt); }
-  Signal& arrived() override { return arrived_; }
-
- private:
-  friend Job;
-
-  void receive(Result<std::vector<Tensor>> outcome) {
-    outcome_ = std::move(outcome);
-    job_.reset();
-    arrived_.notify();
-  }
-
-  std::shared_ptr<Job> job_;  // until it has ended
-  std::optional<Result<std::vector<Tensor>>> outcome_;
-  Signal arrived_;
-};
-
-void NetworkPredictor::Job::deliver() {
-  if (Ticket* const ticket = std::exchange(ticket_, nullptr)) ticket->receive(std::move(*outcome_));
-}
-
 void NetworkPredictor::Executor::execute(const step::StepPlan&, step::StepResult&) {
   team_.pin_strand();
   const Clock::time_point until = Clock::now() + kMostOfStep;
-  for (const auto& job : jobs) {
-    while (job->advance()) {
+  while (!groups.empty()) {
+    while (groups.front()->advance()) {
       if (Clock::now() >= until) return;
     }
+    std::ranges::copy(groups.front()->predictions(), std::back_inserter(ended));
+    groups.pop_front();
     if (Clock::now() >= until) return;
   }
 }
@@ -120,6 +52,12 @@ NetworkPredictor::NetworkPredictor(asio::io_context& loop, sched::ComputeStrand&
       drain_deadline_(loop) {}
 
 NetworkPredictor::~NetworkPredictor() { abort_remaining({ErrorCode::kDraining, "the server is shutting down", {}}); }
+
+std::size_t NetworkPredictor::count() const {
+  std::size_t count = waiting_.size() + executor_.ended.size();
+  for (const auto& group : executor_.groups) count += group->predictions().size();
+  return count;
+}
 
 Result<std::unique_ptr<PendingPrediction>> NetworkPredictor::submit(std::vector<std::optional<Tensor>> given,
                                                                     std::vector<std::size_t> wanted) {
@@ -134,7 +72,7 @@ Result<std::unique_ptr<PendingPrediction>> NetworkPredictor::act(std::vector<std
 Result<std::unique_ptr<PendingPrediction>> NetworkPredictor::enqueue(std::vector<std::optional<Tensor>> given,
                                                                      std::vector<std::size_t> wanted, std::optional<ActionDraw> draw) {
   if (refusal_) return *refusal_;
-  std::erase_if(waiting_, [](const auto& job) { return job->is_abandoned(); });
+  std::erase_if(waiting_, [](const auto& prediction) { return prediction->is_abandoned(); });
   if (waiting_.size() >= most_waiting_)
     return Error{.code = ErrorCode::kOverloaded,
                  .message = fmt::format("{} predictions wait already; try again later", waiting_.size()),
@@ -142,40 +80,53 @@ Result<std::unique_ptr<PendingPrediction>> NetworkPredictor::enqueue(std::vector
                  .retry_after = std::chrono::seconds(1)};
   auto inputs = network_->complete(std::move(given));
   if (!inputs) return inputs.error();
-  auto job = std::make_shared<Job>(network_, std::move(*inputs), std::move(wanted), std::move(draw), team_);
-  auto ticket = std::make_unique<Ticket>(job);
-  waiting_.push_back(std::move(job));
+  auto prediction = std::make_shared<Prediction>();
+  prediction->network = network_;
+  prediction->inputs = std::move(*inputs);
+  prediction->wanted = std::move(wanted);
+  prediction->draw = std::move(draw);
+  auto ticket = std::make_unique<PredictionTicket>(prediction);
+  waiting_.push_back(std::move(prediction));
   pump();
   return ticket;
 }
 
-// One step of the network's is out at a time, so that the executor's jobs have one owner.
+// As few groups as possible; of those that begin now.
+void NetworkPredictor::form_groups() {
+  const auto begun = static_cast<std::ptrdiff_t>(executor_.groups.size());
+  for (auto& prediction : waiting_) {
+    prediction->started = true;
+    const auto takes = [&prediction](const auto& group) { return group->take(prediction); };
+    if (std::any_of(executor_.groups.begin() + begun, executor_.groups.end(), takes)) continue;
+    executor_.groups.push_back(std::make_unique<PredictionGroup>(team_, std::move(prediction)));
+    ++groups_begun_;
+  }
+  waiting_.clear();
+  // Who acts waits for an answer to go on, and comes before all others.
+  std::ranges::stable_partition(executor_.groups, [](const auto& group) { return group->acts(); });
+}
+
+// One step of the network's is out at a time, so that the executor's groups have one owner.
 void NetworkPredictor::pump() {
   if (!lane_.idle()) return;
-  std::erase_if(waiting_, [](const auto& job) { return job->is_abandoned(); });
-  if (waiting_.empty() && executor_.jobs.empty()) {
+  std::erase_if(waiting_, [](const auto& prediction) { return prediction->is_abandoned(); });
+  if (waiting_.empty() && executor_.groups.empty()) {
     lane_.pass();
     return;
   }
   if (!lane_.take_turn()) return;
-  std::ranges::move(waiting_, std::back_inserter(executor_.jobs));
-  waiting_.clear();
-  // Who acts waits for an answer to go on, and comes before all others.
-  std::ranges::stable_partition(executor_.jobs, [](const auto& job) { return job->acts(); });
+  form_groups();
   lane_.next_plan();
   lane_.post();
 }
 
 void NetworkPredictor::on_returned() {
   while (lane_.returned() != nullptr) lane_.pop();
-  for (const auto& job : executor_.jobs) {
-    if (job->ended()) {
-      job->deliver();
-    } else if (abort_reason_) {
-      job->fail(*abort_reason_);
-    }
-  }
-  std::erase_if(executor_.jobs, [](const auto& job) { return job->ended(); });
+  for (const auto& prediction : std::exchange(executor_.ended, {})) prediction->deliver();
+  if (abort_reason_) fail_groups(*abort_reason_);
+  std::erase_if(executor_.groups, [](const auto& group) {
+    return std::ranges::all_of(group->predictions(), [](const auto& prediction) { return prediction->is_abandoned(); });
+  });
   pump();
   if (refusal_ && idle()) drain_deadline_.cancel();
 }
@@ -191,11 +142,21 @@ asio::awaitable<bool> NetworkPredictor::drained(Clock::time_point until) {
 void NetworkPredictor::abort_remaining(const Error& reason) {
   refusal_ = reason;
   abort_reason_ = reason;
-  for (const auto& job : waiting_) job->fail(reason);
+  for (const auto& prediction : waiting_) fail(*prediction, reason);
   waiting_.clear();
-  if (!lane_.idle()) return;  // its step's jobs are answered when it is back
-  for (const auto& job : executor_.jobs) job->fail(reason);
-  executor_.jobs.clear();
+  if (!lane_.idle()) return;  // its step's predictions are answered when it is back
+  fail_groups(reason);
+}
+
+void NetworkPredictor::fail(Prediction& prediction, const Error& reason) {
+  prediction.outcome = reason;
+  prediction.deliver();
+}
+
+void NetworkPredictor::fail_groups(const Error& reason) {
+  for (const auto& group : executor_.groups)
+    for (const auto& prediction : group->predictions()) fail(*prediction, reason);
+  executor_.groups.clear();
 }
 
 }  // namespace braid::app

@@ -1,6 +1,8 @@
-// One small network on the compute strand: predictions wait in a queue, and all that wait share the network's next step.
+// One small network on the compute strand: predictions wait in a queue, and all that wait share the network's next step, and its products
+// where their sizes allow it.
 #pragma once
 
+#include "app/serving/prediction.h"
 #include "braid/predictor.h"
 #include "kernels/thread_team.h"
 #include "model/networks/network.h"
@@ -13,6 +15,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -38,7 +41,9 @@ class NetworkPredictor final : public Predictor {
   void replace(std::shared_ptr<const model::Network> network) { network_ = std::move(network); }
 
   // Predictions that wait or run.
-  std::size_t count() const { return waiting_.size() + executor_.jobs.size(); }
+  std::size_t count() const;
+  // Evaluations so far, each of one or several predictions.
+  std::uint64_t groups_begun() const { return groups_begun_; }
 
   void begin_drain();  // no new work
   // After that: true when all that was accepted has ended, false when the deadline came first.
@@ -46,16 +51,14 @@ class NetworkPredictor final : public Predictor {
   void abort_remaining(const Error& reason);
 
  private:
-  class Job;
-  class Ticket;
-
-  // Runs layers of the jobs given to it until its time is up. Of the strand while a step is out, of the loop otherwise.
+  // Runs layers of the groups given to it until its time is up. Of the strand while a step is out, of the loop otherwise.
   class Executor final : public step::StepExecutor {
    public:
     explicit Executor(kernels::ThreadTeam& team) : team_(team) {}
     void execute(const step::StepPlan& plan, step::StepResult& result) override;
 
-    std::deque<std::shared_ptr<Job>> jobs;
+    std::deque<std::unique_ptr<PredictionGroup>> groups;
+    std::vector<std::shared_ptr<Prediction>> ended;
 
    private:
     kernels::ThreadTeam& team_;
@@ -64,16 +67,20 @@ class NetworkPredictor final : public Predictor {
   Result<std::unique_ptr<PendingPrediction>> enqueue(std::vector<std::optional<Tensor>> given, std::vector<std::size_t> wanted,
                                                      std::optional<ActionDraw> draw);
   void pump();
+  void form_groups();
   void on_returned();
-  bool idle() const { return waiting_.empty() && executor_.jobs.empty() && lane_.idle(); }
+  static void fail(Prediction& prediction, const Error& reason);
+  void fail_groups(const Error& reason);
+  bool idle() const { return waiting_.empty() && executor_.groups.empty() && executor_.ended.empty() && lane_.idle(); }
 
   std::shared_ptr<const model::Network> network_;
   kernels::ThreadTeam& team_;
   const std::size_t most_waiting_;
   const std::vector<TensorSignature> inputs_;
   const std::vector<TensorSignature> outputs_;
-  std::deque<std::shared_ptr<Job>> waiting_;
+  std::deque<std::shared_ptr<Prediction>> waiting_;
   Executor executor_;
+  std::uint64_t groups_begun_ = 0;
   sched::StrandLane lane_;
   boost::asio::steady_timer drain_deadline_;
   std::optional<Error> refusal_;       // of new work

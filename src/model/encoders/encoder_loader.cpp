@@ -1,8 +1,5 @@
 #include "model/encoders/encoder_loader.h"
 
-#include "kernels/encode.h"
-#include "kernels/weight_type.h"
-
 #include <cstddef>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -120,27 +117,13 @@ LayerMatrix EncoderLoader::linear(const EncoderLinear& shape) {
 // `values`: [outputs, inputs].
 LayerMatrix EncoderLoader::pack(const float* values, std::int64_t outputs, std::int64_t inputs, kernels::WeightType wanted) {
   if (error) return {};
-  const bool coded = wanted != kernels::WeightType::kF32 && inputs % kernels::weight_format(wanted)->block_values == 0;
-  const auto type = coded ? wanted : kernels::WeightType::kF32;
-  const std::size_t bytes = table_.packed_bytes(type, outputs, inputs);
-  auto storage = files::Mapping::reserve(bytes, "an encoder's weights", files::HugePages::kTransparent);
-  if (!storage) {
-    error = storage.error();
+  auto packed = pack_floats(table_, wanted, values, outputs, inputs, "an encoder's weights");
+  if (!packed) {
+    error = packed.error();
     return {};
   }
-  LayerMatrix packed{.matrix = {type, outputs, inputs, storage->data()}, .bias = {}, .storage = std::move(*storage)};
-  const auto* stored = reinterpret_cast<const std::byte*>(values);
-  std::vector<std::byte> encoded;
-  if (coded) {
-    const std::size_t row_bytes = kernels::stored_row_bytes(*kernels::weight_format(type), inputs);
-    encoded.resize(static_cast<std::size_t>(outputs) * row_bytes);
-    for (std::int64_t row = 0; row < outputs; ++row)
-      kernels::encode_row(type, values + row * inputs, inputs, encoded.data() + static_cast<std::size_t>(row) * row_bytes);
-    stored = encoded.data();
-  }
-  table_.pack(type, stored, outputs, inputs, packed.storage.data(), 0, packed.matrix.panels());
-  into_.bytes += bytes;
-  return packed;
+  into_.bytes += packed->storage.size();
+  return std::move(*packed);
 }
 
 EncoderExpertsWeights EncoderLoader::experts(const EncoderExperts& shape, std::int64_t width, std::int64_t inner) {

@@ -1,7 +1,10 @@
 #include "model/networks/layer_tensors.h"
 
+#include "kernels/encode.h"
+#include "kernels/weight_type.h"
 #include "model/stored_values.h"
 
+#include <cstddef>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <string>
@@ -58,19 +61,20 @@ class TensorSource {
   std::string path_;
 };
 
-Result<LayerMatrix> pack_matrix(const kernels::KernelTable& table, const float* values, std::int64_t outputs, std::int64_t inputs) {
-  constexpr auto kType = kernels::WeightType::kF32;
-  auto storage = files::Mapping::reserve(table.packed_bytes(kType, outputs, inputs), "a network's weights", files::HugePages::kOff);
-  if (!storage) return storage.error();
-  LayerMatrix packed{.matrix = {kType, outputs, inputs, storage->data()}, .bias = {}, .storage = std::move(*storage)};
-  table.pack(kType, reinterpret_cast<const std::byte*>(values), outputs, inputs, packed.storage.data(), 0, packed.matrix.panels());
-  return packed;
-}
+// For which tier, and in which type.
+struct Packing {
+  const kernels::KernelTable& table;
+  kernels::WeightType type;
 
-Result<LayerTensors> load_linear(const TensorSource& source, const kernels::KernelTable& table) {
+  Result<LayerMatrix> operator()(const float* values, std::int64_t outputs, std::int64_t inputs) const {
+    return pack_floats(table, type, values, outputs, inputs, "a network's weights");
+  }
+};
+
+Result<LayerTensors> load_linear(const TensorSource& source, const Packing& pack) {
   const auto weight = source.need("weight", 2);
   if (!weight) return weight.error();
-  auto packed = pack_matrix(table, weight->values.data(), weight->shape[0], weight->shape[1]);
+  auto packed = pack(weight->values.data(), weight->shape[0], weight->shape[1]);
   if (!packed) return packed.error();
   auto bias = source.vector_of("bias", weight->shape[0]);
   if (!bias) return bias.error();
@@ -80,7 +84,7 @@ Result<LayerTensors> load_linear(const TensorSource& source, const kernels::Kern
   return tensors;
 }
 
-Result<LayerTensors> load_conv1d(const NetworkLayer& layer, const TensorSource& source, const kernels::KernelTable& table) {
+Result<LayerTensors> load_conv1d(const NetworkLayer& layer, const TensorSource& source, const Packing& pack) {
   const auto weight = source.need("weight", 3);
   if (!weight) return weight.error();
   const std::int64_t outputs = weight->shape[0];
@@ -93,7 +97,7 @@ Result<LayerTensors> load_conv1d(const NetworkLayer& layer, const TensorSource& 
   LayerTensors tensors;
   tensors.kernel = weight->shape[2];
   for (std::int64_t group = 0; group < layer.groups; ++group) {
-    auto packed = pack_matrix(table, weight->values.data() + group * group_outputs * inputs, group_outputs, inputs);
+    auto packed = pack(weight->values.data() + group * group_outputs * inputs, group_outputs, inputs);
     if (!packed) return packed.error();
     if (!bias->empty()) packed->bias.assign(bias->begin() + group * group_outputs, bias->begin() + (group + 1) * group_outputs);
     tensors.matrices.push_back(std::move(*packed));
@@ -125,15 +129,15 @@ Result<LayerTensors> load_layer_norm(const TensorSource& source) {
 }
 
 // [gates * hidden, inputs]; `inputs` is -1 where any number will do.
-Result<LayerMatrix> load_gates(const TensorSource& source, const kernels::KernelTable& table, const std::string& kind,
-                               const std::string& level, std::int64_t outputs, std::int64_t inputs) {
+Result<LayerMatrix> load_gates(const TensorSource& source, const Packing& pack, const std::string& kind, const std::string& level,
+                               std::int64_t outputs, std::int64_t inputs) {
   const auto weight = source.need("weight_" + kind + level, 2);
   if (!weight) return weight.error();
   if (weight->shape[0] != outputs || (inputs >= 0 && weight->shape[1] != inputs))
     return source.error(ErrorCode::kBadFile, "weight_" + kind + level,
                         fmt::format("has the shape [{}]; expected [{}, {}]", fmt::join(weight->shape, ", "), outputs,
                                     inputs < 0 ? "inputs" : fmt::format("{}", inputs)));
-  auto packed = pack_matrix(table, weight->values.data(), outputs, weight->shape[1]);
+  auto packed = pack(weight->values.data(), outputs, weight->shape[1]);
   if (!packed) return packed.error();
   auto bias = source.vector_of("bias_" + kind + level, outputs);
   if (!bias) return bias.error();
@@ -141,7 +145,7 @@ Result<LayerMatrix> load_gates(const TensorSource& source, const kernels::Kernel
   return packed;
 }
 
-Result<LayerTensors> load_recurrent(const NetworkLayer& layer, const TensorSource& source, const kernels::KernelTable& table) {
+Result<LayerTensors> load_recurrent(const NetworkLayer& layer, const TensorSource& source, const Packing& pack) {
   if (source.has("weight_hr_l0")) return source.error(ErrorCode::kUnsupported, "weight_hr_l0", "projects the state, which is not served");
   if (!layer.bidirectional && source.has("weight_ih_l0_reverse"))
     return source.error(ErrorCode::kBadFile, "weight_ih_l0_reverse", "is there, but \"bidirectional\" is not true");
@@ -154,9 +158,9 @@ Result<LayerTensors> load_recurrent(const NetworkLayer& layer, const TensorSourc
     for (std::int64_t direction = 0; direction < layer.directions(); ++direction) {
       const std::string suffix = fmt::format("_l{}{}", level, direction == 0 ? "" : "_reverse");
       const std::int64_t inputs = level > 0 ? hidden * layer.directions() : direction == 0 ? -1 : tensors.matrices.front().matrix.inputs;
-      auto of_inputs = load_gates(source, table, "ih", suffix, gates, inputs);
+      auto of_inputs = load_gates(source, pack, "ih", suffix, gates, inputs);
       if (!of_inputs) return of_inputs.error();
-      auto of_state = load_gates(source, table, "hh", suffix, gates, hidden);
+      auto of_state = load_gates(source, pack, "hh", suffix, gates, hidden);
       if (!of_state) return of_state.error();
       tensors.matrices.push_back(std::move(*of_inputs));
       tensors.matrices.push_back(std::move(*of_state));
@@ -169,21 +173,45 @@ Result<LayerTensors> load_recurrent(const NetworkLayer& layer, const TensorSourc
 
 }  // namespace
 
+Result<LayerMatrix> pack_floats(const kernels::KernelTable& table, kernels::WeightType type, const float* values, std::int64_t outputs,
+                                std::int64_t inputs, std::string_view what) {
+  const bool fits = type != kernels::WeightType::kF32 && inputs % kernels::weight_format(type)->block_values == 0;
+  const auto stored = fits ? type : kernels::WeightType::kF32;
+  constexpr std::size_t kHugePage = std::size_t{2} << 20;
+  const std::size_t packed_bytes = table.packed_bytes(stored, outputs, inputs);
+  auto storage =
+      files::Mapping::reserve(packed_bytes, what, packed_bytes < kHugePage ? files::HugePages::kOff : files::HugePages::kTransparent);
+  if (!storage) return storage.error();
+  LayerMatrix packed{.matrix = {stored, outputs, inputs, storage->data()}, .bias = {}, .storage = std::move(*storage)};
+  const auto* bytes = reinterpret_cast<const std::byte*>(values);
+  std::vector<std::byte> encoded;
+  if (fits) {
+    const std::size_t row_bytes = kernels::stored_row_bytes(*kernels::weight_format(stored), inputs);
+    encoded.resize(static_cast<std::size_t>(outputs) * row_bytes);
+    for (std::int64_t row = 0; row < outputs; ++row)
+      kernels::encode_row(stored, values + row * inputs, inputs, encoded.data() + static_cast<std::size_t>(row) * row_bytes);
+    bytes = encoded.data();
+  }
+  table.pack(stored, bytes, outputs, inputs, packed.storage.data(), 0, packed.matrix.panels());
+  return packed;
+}
+
 Result<LayerTensors> load_layer_tensors(const NetworkLayer& layer, const files::SafeTensors& file, const kernels::KernelTable& table,
-                                        const std::string& path) {
+                                        kernels::WeightType type, const std::string& path) {
   const TensorSource source(layer, file, path);
+  const Packing pack{table, type};
   switch (layer.type) {
     case LayerType::kLinear:
-      return load_linear(source, table);
+      return load_linear(source, pack);
     case LayerType::kConv1d:
-      return load_conv1d(layer, source, table);
+      return load_conv1d(layer, source, pack);
     case LayerType::kEmbedding:
       return load_embedding(source);
     case LayerType::kLayerNorm:
       return load_layer_norm(source);
     case LayerType::kLstm:
     case LayerType::kGru:
-      return load_recurrent(layer, source, table);
+      return load_recurrent(layer, source, pack);
     case LayerType::kRelu:
     case LayerType::kTanh:
     case LayerType::kSigmoid:

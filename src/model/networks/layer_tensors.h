@@ -7,6 +7,8 @@
 #include "model/networks/network_shape.h"
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace braid::model {
@@ -16,6 +18,10 @@ struct LayerMatrix {
   std::vector<float> bias;  // [outputs], or empty
   files::Mapping storage;
 };
+
+// [outputs, inputs] for the tier, in `type` where its blocks divide the inputs, in float32 otherwise. `what` is for the message.
+Result<LayerMatrix> pack_floats(const kernels::KernelTable& table, kernels::WeightType type, const float* values, std::int64_t outputs,
+                                std::int64_t inputs, std::string_view what);
 
 struct LayerTensors {
   // kLinear: one. kConv1d: for each group [outputs, inputs * kernel]. kLstm and kGru: for each level and direction that of the inputs,
@@ -34,6 +40,6 @@ struct LayerTensors {
 
 // kBadFile: a tensor is missing or has another shape than its layer takes; kUnsupported: its type. `path` is the layer's in the config.
 Result<LayerTensors> load_layer_tensors(const NetworkLayer& layer, const files::SafeTensors& file, const kernels::KernelTable& table,
-                                        const std::string& path);
+                                        kernels::WeightType type, const std::string& path);
 
 }  // namespace braid::model

@@ -1,5 +1,6 @@
 #include "model/networks/network.h"
 
+#include "model/networks/batching.h"
 #include "model/networks/layer_functions.h"
 #include "model/networks/policy_config.h"
 
@@ -75,20 +76,22 @@ class Sizes {
 
 }  // namespace
 
-Result<Network> Network::load(std::string_view config, const files::SafeTensors& file, const kernels::KernelTable& table) {
+Result<Network> Network::load(std::string_view config, const files::SafeTensors& file, const kernels::KernelTable& table,
+                              kernels::WeightType type) {
   auto shape = read_network_shape(config);
   if (!shape) return shape.error();
   Network network;
   network.table_ = &table;
   network.shape_ = std::move(*shape);
   for (std::size_t i = 0; i < network.shape_.layers.size(); ++i) {
-    auto tensors = load_layer_tensors(network.shape_.layers[i], file, table, fmt::format("layers[{}]", i));
+    auto tensors = load_layer_tensors(network.shape_.layers[i], file, table, type, fmt::format("layers[{}]", i));
     if (!tensors) return tensors.error();
     network.tensors_.push_back(std::move(*tensors));
   }
   auto values = infer_shapes(network.shape_, network.tensors_);
   if (!values) return values.error();
   network.values_ = std::move(*values);
+  network.batch_axes_ = model::batch_axes(network.shape_, network.values_);
   if (const auto checked = check_policy(network.shape_, network.values_); !checked) return checked.error();
   return network;
 }

@@ -21,13 +21,17 @@ namespace braid::model {
 // Immutable after loading: any thread may ask, and a NetworkRun computes on the strand.
 class Network {
  public:
-  // `config` is the text of config.json; `file` holds the tensors, and is not needed afterwards. kBadFile or kUnsupported, with the path.
-  static Result<Network> load(std::string_view config, const files::SafeTensors& file, const kernels::KernelTable& table);
+  // `config` is the text of config.json; `file` holds the tensors, and is not needed afterwards. `type`: what matrices are computed in where
+  // its blocks divide their inputs, float32 otherwise. kBadFile or kUnsupported, with the path.
+  static Result<Network> load(std::string_view config, const files::SafeTensors& file, const kernels::KernelTable& table,
+                              kernels::WeightType type = kernels::WeightType::kF32);
 
   const NetworkShape& shape() const { return shape_; }
   const std::vector<LayerTensors>& tensors() const { return tensors_; }
   const ValueShape& value_shape(ValueId id) const { return values_[static_cast<std::size_t>(id)]; }
   const kernels::KernelTable& table() const { return *table_; }
+  // As batch_axes() gives them.
+  const std::vector<std::size_t>& batch_axes() const { return batch_axes_; }
 
   // Fills in what is optional. kInvalidArgument: an input is missing, or its type or shape is not the declared one, or one size has two
   // values; the path is "inputs.NAME". By the order of the shape's inputs.
@@ -39,6 +43,7 @@ class Network {
   NetworkShape shape_;
   std::vector<LayerTensors> tensors_;  // of each layer
   std::vector<ValueShape> values_;
+  std::vector<std::size_t> batch_axes_;
   const kernels::KernelTable* table_ = nullptr;
 };
 

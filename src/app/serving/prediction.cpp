@@ -1,0 +1,111 @@
+#include "app/serving/prediction.h"
+
+#include "model/networks/action_choice.h"
+#include "model/networks/batching.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <exception>
+#include <fmt/format.h>
+#include <span>
+#include <utility>
+
+namespace braid::app {
+namespace {
+
+// Of the inputs together: a layer, which nothing interrupts, takes a few milliseconds at most.
+constexpr std::size_t kMostJoined = std::size_t{1} << 17;
+
+std::size_t values_of(const Prediction& prediction) {
+  std::size_t values = 0;
+  for (const Tensor& input : prediction.inputs) values += static_cast<std::size_t>(value_count(input.shape));
+  return values;
+}
+
+}  // namespace
+
+void Prediction::deliver() {
+  if (PredictionTicket* const to = std::exchange(ticket, nullptr)) to->receive(std::move(*outcome));
+}
+
+PredictionGroup::PredictionGroup(kernels::ThreadTeam& team, std::shared_ptr<Prediction> first)
+    : network_(first->network), team_(team), values_(values_of(*first)), last_(1) {
+  predictions_.push_back(std::move(first));
+}
+
+bool PredictionGroup::take(const std::shared_ptr<Prediction>& prediction) {
+  const Prediction& first = *predictions_.front();
+  const std::size_t values = values_ + values_of(*prediction);
+  if (prediction->network != network_ || network_->batch_axes().empty() || values > kMostJoined) return false;
+  if (prediction->wanted != first.wanted || prediction->draw.has_value() != acts()) return false;
+  if (!model::may_join(first.inputs, prediction->inputs, network_->batch_axes())) return false;
+  predictions_.push_back(prediction);
+  values_ = values;
+  last_ = predictions_.size();
+  return true;
+}
+
+void PredictionGroup::begin() {
+  std::vector<Tensor> inputs = predictions_[first_]->inputs;
+  for (std::size_t i = 0; i < inputs.size() && last_ - first_ > 1; ++i) {
+    std::vector<const Tensor*> parts;
+    for (std::size_t p = first_; p < last_; ++p) parts.push_back(&predictions_[p]->inputs[i]);
+    inputs[i] = model::join(parts, network_->batch_axes()[i]);
+  }
+  run_.emplace(*network_, std::move(inputs), predictions_[first_]->wanted, team_);
+}
+
+bool PredictionGroup::advance() {
+  try {
+    if (!run_) begin();
+    if (!run_->done())
+      if (const Result<void> advanced = run_->advance(); !advanced) return end(advanced.error());
+    return run_->done() ? end(run_->take_outputs()) : true;
+  } catch (const std::exception& bug) {
+    return end(Error{ErrorCode::kInternal, fmt::format("the prediction failed inside the server: {}", bug.what()), {}});
+  }
+}
+
+// To each its own rows, or what it draws from them.
+void PredictionGroup::give(std::vector<Tensor> outputs) {
+  const std::span<const std::shared_ptr<Prediction>> own = std::span(predictions_).subspan(first_, last_ - first_);
+  std::vector<std::vector<Tensor>> parts(own.size());
+  if (own.size() == 1) {
+    parts.front() = std::move(outputs);
+  } else {
+    std::vector<std::int64_t> sizes;
+    for (const auto& prediction : own) sizes.push_back(prediction->inputs.front().shape[network_->batch_axes().front()]);
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const model::ValueId value = network_->shape().outputs[own.front()->wanted[i]].value;
+      std::vector<Tensor> rows = model::split(outputs[i], network_->batch_axes()[static_cast<std::size_t>(value)], sizes);
+      for (std::size_t p = 0; p < own.size(); ++p) parts[p].push_back(std::move(rows[p]));
+    }
+  }
+  for (std::size_t p = 0; p < own.size(); ++p) {
+    if (own[p]->draw) {
+      own[p]->outcome = model::choose_actions(*network_->shape().policy, *own[p]->draw, std::move(parts[p]));
+    } else {
+      own[p]->outcome = std::move(parts[p]);
+    }
+  }
+}
+
+// Whether there is more to compute: what fails together is computed one by one.
+bool PredictionGroup::end(Result<std::vector<Tensor>> outputs) {
+  run_.reset();
+  if (!outputs && last_ - first_ > 1) {
+    last_ = first_ + 1;
+    return true;
+  }
+  if (outputs) {
+    give(std::move(*outputs));
+  } else {
+    predictions_[first_]->outcome = outputs.error();
+  }
+  const bool was_parted = last_ < predictions_.size();
+  first_ = last_;
+  if (was_parted) ++last_;
+  return first_ < predictions_.size();
+}
+
+}  // namespace braid::app

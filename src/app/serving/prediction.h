@@ -1,0 +1,84 @@
+// A prediction from its submission to its end, and those that are evaluated as one. Each is of the loop or of the strand, as its step is.
+#pragma once
+
+#include "braid/predictor.h"
+#include "kernels/thread_team.h"
+#include "model/networks/network.h"
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace braid::app {
+
+class PredictionTicket;
+
+// The ticket's on the loop; its inputs and its outcome are its group's while a step is out.
+struct Prediction {
+  std::shared_ptr<const model::Network> network;  // the revision of its submission
+  std::vector<Tensor> inputs;                     // as Network::complete() gives them
+  std::vector<std::size_t> wanted;
+  std::optional<ActionDraw> draw;  // what follows from the outputs is wanted, not themselves
+  std::optional<Result<std::vector<Tensor>>> outcome;
+  bool started = false;                // loop only
+  PredictionTicket* ticket = nullptr;  // loop only; null: its client has gone
+
+  bool is_abandoned() const { return ticket == nullptr; }
+  void deliver();  // loop, while no step is out with it
+};
+
+class PredictionTicket final : public PendingPrediction {
+ public:
+  explicit PredictionTicket(std::shared_ptr<Prediction> prediction) : prediction_(std::move(prediction)) { prediction_->ticket = this; }
+  ~PredictionTicket() override {
+    if (prediction_) prediction_->ticket = nullptr;
+  }
+
+  std::optional<Result<std::vector<Tensor>>> try_take() override { return std::exchange(outcome_, std::nullopt); }
+  bool started() const override { return !prediction_ || prediction_->started; }
+  Signal& arrived() override { return arrived_; }
+
+  void receive(Result<std::vector<Tensor>> outcome) {
+    outcome_ = std::move(outcome);
+    prediction_.reset();
+    arrived_.notify();
+  }
+
+ private:
+  std::shared_ptr<Prediction> prediction_;  // until it has ended
+  std::optional<Result<std::vector<Tensor>>> outcome_;
+  Signal arrived_;
+};
+
+// Predictions whose rows lie one behind the other. What one of them gets wrong costs the others nothing: they are computed one by one then.
+class PredictionGroup {
+ public:
+  // The team outlives it.
+  PredictionGroup(kernels::ThreadTeam& team, std::shared_ptr<Prediction> first);
+
+  bool acts() const { return predictions_.front()->draw.has_value(); }
+
+  // Takes it in if it fits, and there is room. Before the first advance().
+  bool take(const std::shared_ptr<Prediction>& prediction);
+
+  // Computes a layer. False: all have ended. Strand.
+  bool advance();
+
+  const std::vector<std::shared_ptr<Prediction>>& predictions() const { return predictions_; }
+
+ private:
+  void begin();
+  void give(std::vector<Tensor> outputs);
+  bool end(Result<std::vector<Tensor>> outputs);
+
+  const std::shared_ptr<const model::Network> network_;
+  kernels::ThreadTeam& team_;
+  std::vector<std::shared_ptr<Prediction>> predictions_;
+  std::size_t values_ = 0;  // of all inputs
+  std::size_t first_ = 0;   // of those that are being computed, and the one behind the last
+  std::size_t last_ = 0;
+  std::optional<model::NetworkRun> run_;
+};
+
+}  // namespace braid::app
