@@ -102,6 +102,37 @@ TEST_F(Deadline, OfTheWholeAnswerEndsAStreamWithAnErrorEvent) {
   expect_cancelled(server);
 }
 
+TEST_F(Deadline, OfVectorsIsTheirOwn) {
+  options.queue_timeout = 10min;
+  options.embedding_timeouts = {.queue = 30ms, .total = 0ms};
+  TestServer server(options);
+  hold(server, false);
+  const Reply reply = server.ask(post("/v1/embeddings", R"({"input":"a"})"));
+  EXPECT_EQ(reply.status, 429);
+  EXPECT_THAT(reply.body, HasSubstr("waited in the queue for more than 30ms"));
+  expect_cancelled(server);
+}
+
+// Whose own limits are not said has those of generations; 0 is none at all.
+TEST_F(Deadline, OfGenerationsSparesVectorsThatHaveNone) {
+  options.request_timeout = 30ms;
+  TestServer limited(options);
+  hold(limited, true);
+  EXPECT_EQ(limited.ask(post("/v1/embeddings", R"({"input":"a"})")).status, 504);
+  options.embedding_timeouts.total = 0ms;
+  TestServer server(options);
+  hold(server, true);
+  RawClient client = server.connect();
+  client.send(post("/v1/embeddings", R"({"input":"a","encoding_format":"float"})"));
+  ASSERT_TRUE(server.eventually([&] { return server.engine().live.size() == 1; }));
+  EXPECT_EQ(server.ask(post("/v1/completions", kWhole)).status, 504);
+  server.on_loop([&] {
+    server.engine().push(0, PooledVector{{3.0F, 4.0F}});
+    server.engine().push(0, Finish{});
+  });
+  EXPECT_EQ(client.read_reply().status, 200);
+}
+
 // A client of OpenAI's SDK gets the error of an event's "error" member as an exception.
 TEST_F(Deadline, OfAResponseIsAFailureAndAnError) {
   options.first_token_timeout = 30ms;

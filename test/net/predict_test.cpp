@@ -24,6 +24,7 @@ class Doubler final : public Predictor {
 
   Result<std::unique_ptr<PendingPrediction>> submit(std::vector<std::optional<Tensor>> given, std::vector<std::size_t> wanted) override {
     if (refusal) return *refusal;
+    if (held) return std::make_unique<Held>(*held);
     if (!given[0]) return invalid_argument("the input 'x' is missing", "inputs.x");
     Tensor doubled = *given[0];
     for (float& value : doubled.floats) value *= 2;
@@ -34,12 +35,26 @@ class Doubler final : public Predictor {
   }
 
   std::optional<Error> refusal;
+  std::optional<bool> held;  // predictions never end; whether they have begun
 
  private:
+  class Held final : public PendingPrediction {
+   public:
+    explicit Held(bool started) : started_(started) {}
+    std::optional<Result<std::vector<Tensor>>> try_take() override { return std::nullopt; }
+    bool started() const override { return started_; }
+    Signal& arrived() override { return arrived_; }
+
+   private:
+    bool started_;
+    Signal arrived_;
+  };
+
   class Ready final : public PendingPrediction {
    public:
     explicit Ready(std::vector<Tensor> outputs) : outputs_(std::move(outputs)) {}
     std::optional<Result<std::vector<Tensor>>> try_take() override { return outputs_; }
+    bool started() const override { return true; }
     Signal& arrived() override { return arrived_; }
 
    private:
@@ -54,7 +69,13 @@ class Doubler final : public Predictor {
 };
 
 struct Predict : testing::Test {
-  TestServer server;
+  static net::ServerOptions hurried() {
+    net::ServerOptions options = test_options();
+    options.prediction_timeouts = {.queue = std::chrono::milliseconds(20), .total = std::chrono::milliseconds(60)};
+    return options;
+  }
+
+  TestServer server{hurried()};
   Doubler doubler;
   ServedNetwork network{.id = "doubler", .created = 1, .parameters = 0, .revision = "r1", .predictor = &doubler};
 
@@ -145,6 +166,20 @@ TEST_F(Predict, SaysThatTooManyWait) {
   const Reply reply = server.ask(post("/v1/predict", R"({"inputs":{"x":[[1,2]]}})"));
   EXPECT_EQ(reply.status, 429);
   EXPECT_EQ(reply.headers.at("retry-after"), "1");
+}
+
+TEST_F(Predict, EndsAtTheDeadlineOfItsClass) {
+  constexpr const char* kBody = R"({"inputs":{"x":[[1,2]]}})";
+  server.on_loop([&] { doubler.held = false; });
+  const Reply queued = server.ask(post("/v1/predict", kBody));
+  EXPECT_EQ(queued.status, 429);
+  EXPECT_NE(queued.body.find("waited in the queue for more than 20ms"), std::string::npos) << queued.body;
+  server.on_loop([&] { doubler.held = true; });
+  const Reply late = server.ask(post("/v1/predict", kBody));
+  EXPECT_EQ(late.status, 504);
+  EXPECT_NE(late.body.find("did not end within 60ms"), std::string::npos) << late.body;
+  server.on_loop([&] { doubler.held.reset(); });
+  EXPECT_EQ(server.ask(post("/v1/predict", kBody)).status, 200);
 }
 
 TEST_F(Predict, LongBodiesAreReadAndWrittenTheSame) {

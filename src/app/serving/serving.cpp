@@ -34,7 +34,8 @@ constexpr int kHungExitCode = 70;  // EX_SOFTWARE
 std::chrono::milliseconds tick_for(const net::ServerOptions& http) {
   std::chrono::milliseconds tick = http.tick;
   for (const auto timeout : {http.header_timeout, http.body_timeout, http.idle_timeout, http.write_timeout, http.queue_timeout,
-                             http.first_token_timeout, http.request_timeout})
+                             http.first_token_timeout, http.request_timeout, http.embedding_timeouts.queue, http.embedding_timeouts.total,
+                             http.prediction_timeouts.queue, http.prediction_timeouts.total})
     if (timeout.count() > 0) tick = std::min(tick, timeout);
   return std::max(tick, std::chrono::milliseconds(10));
 }

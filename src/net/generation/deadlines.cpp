@@ -18,9 +18,9 @@ Clock::time_point after(Clock::time_point start, std::chrono::milliseconds limit
 
 }  // namespace
 
-Deadlines::Deadlines(const ServerOptions& options, Clock::time_point start)
-    : options_(options), queue_(after(start, options.queue_timeout)), first_token_(after(start, options.first_token_timeout)),
-      total_(after(start, options.request_timeout)) {}
+Deadlines::Deadlines(const WaitLimits& limits, Clock::time_point start)
+    : limits_(limits), queue_(after(start, limits.queue)), first_token_(after(start, limits.first_token)),
+      total_(after(start, limits.total)) {}
 
 Clock::time_point Deadlines::next(Progress progress) const {
   Clock::time_point time = total_;
@@ -35,13 +35,12 @@ std::optional<Failure> Deadlines::overdue(Clock::time_point now, Progress progre
   };
   if (progress == Progress::kQueued && now >= queue_)
     return missed(RequestEnd::kQueueTimeout, ErrorCode::kOverloaded,
-                  fmt::format("the request waited in the queue for more than {}; try again later", options_.queue_timeout));
+                  fmt::format("the request waited in the queue for more than {}; try again later", limits_.queue));
   if (progress != Progress::kAnswering && now >= first_token_)
     return missed(RequestEnd::kFirstTokenTimeout, ErrorCode::kTimeout,
-                  fmt::format("the answer did not begin within {}", options_.first_token_timeout));
+                  fmt::format("the answer did not begin within {}", limits_.first_token));
   if (now >= total_)
-    return missed(RequestEnd::kTotalTimeout, ErrorCode::kTimeout,
-                  fmt::format("the answer did not end within {}", options_.request_timeout));
+    return missed(RequestEnd::kTotalTimeout, ErrorCode::kTimeout, fmt::format("the answer did not end within {}", limits_.total));
   return std::nullopt;
 }
 

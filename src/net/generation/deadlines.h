@@ -1,4 +1,4 @@
-// The times by which one generation has to get on.
+// The times by which one request has to get on.
 #pragma once
 
 #include "net/generation/failure.h"
@@ -13,7 +13,7 @@ enum class Progress { kQueued, kStarted, kAnswering };
 
 class Deadlines {
  public:
-  Deadlines(const ServerOptions& options, http::Clock::time_point start);
+  Deadlines(const WaitLimits& limits, http::Clock::time_point start);
 
   // The next time at which overdue() may have something to say; max() if there is none.
   http::Clock::time_point next(Progress progress) const;
@@ -22,7 +22,7 @@ class Deadlines {
   std::optional<Failure> overdue(http::Clock::time_point now, Progress progress) const;
 
  private:
-  const ServerOptions& options_;
+  WaitLimits limits_;
   http::Clock::time_point queue_ = http::Clock::time_point::max();
   http::Clock::time_point first_token_ = http::Clock::time_point::max();
   http::Clock::time_point total_ = http::Clock::time_point::max();

@@ -9,6 +9,7 @@
 #include "net/generation/call.h"
 #include "net/http/error_response.h"
 #include "net/http/response.h"
+#include "net/service/server_options.h"
 #include "net/wish/wish.h"
 
 #include <cstddef>
@@ -59,6 +60,7 @@ class Dialect {
   virtual std::string_view id_prefix() const = 0;  // of its answers' ids, with what divides them
   virtual const Voice& voice() const { return kOpenAiVoice; }
   virtual const EventFraming& framing() const { return kServerSentEvents; }
+  virtual WorkClass work() const { return WorkClass::kGeneration; }
 
   // The body, a JSON object, becomes a wish of `client` (access::Account::name). May move out of `body`. Any thread.
   virtual Result<Wish> read(Value& body, const ServedModel& model, std::string_view client) const = 0;

@@ -326,7 +326,7 @@ class Generation final : WakeHint {
   RequestRecord& record_;
   std::string answer_id_;    // empty until submitted
   Abandonment abandonment_;  // of its preparation
-  Deadlines deadlines_{service_.options, start_};
+  Deadlines deadlines_{service_.options.limits_of(dialect_.work()), start_};
 };
 
 }  // namespace

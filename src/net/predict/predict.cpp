@@ -165,6 +165,7 @@ struct Document {
 asio::awaitable<Result<Document>> predict(Service& service, http::Connection& connection, std::string& body) {
   if (service.status.state == ServiceState::kDraining) co_return Error{ErrorCode::kDraining, "the server is shutting down", ""};
   if (service.status.state == ServiceState::kLoading) co_return Error{ErrorCode::kModelNotLoaded, "the models are still being loaded", ""};
+  const http::Clock::time_point asked = http::Clock::now();
   const ModelDirectory models = service.status.models;
   Result<Wanted> wanted = Error{};
   std::function<void()> reading = [&] { wanted = read_request(models, body); };
@@ -174,7 +175,7 @@ asio::awaitable<Result<Document>> predict(Service& service, http::Connection& co
   wanted->revision = wanted->network->revision;
   auto pending = wanted->network->predictor->submit(std::move(wanted->inputs), wanted->outputs);
   if (!pending) co_return pending.error();
-  const Result<std::vector<Tensor>> outputs = co_await outputs_of(service, connection, **pending);
+  const Result<std::vector<Tensor>> outputs = co_await outputs_of(service, connection, **pending, asked);
   if (!outputs) co_return outputs.error();
   std::size_t values = 0;
   for (const Tensor& tensor : *outputs) values += static_cast<std::size_t>(value_count(tensor.shape));

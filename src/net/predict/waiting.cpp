@@ -1,5 +1,6 @@
 #include "net/predict/waiting.h"
 
+#include "net/generation/deadlines.h"
 #include "net/service/codec_jobs.h"
 
 #include <optional>
@@ -10,15 +11,16 @@ namespace {
 
 namespace asio = boost::asio;
 
-// While it lives, a client that goes calls `on_gone`.
+// While it lives, a client that goes calls `interrupt`, and so does the time of Connection::interrupt_at().
 class Watch {
  public:
-  Watch(http::Connection& connection, const ServerOptions& options, std::function<void()> on_gone) : connection_(connection) {
-    connection.begin_watch(options.max_header_bytes + options.max_body_bytes, [&connection, on_gone = std::move(on_gone)] {
-      if (connection.gone()) on_gone();
-    });
+  Watch(http::Connection& connection, const ServerOptions& options, std::function<void()> interrupt) : connection_(connection) {
+    connection.begin_watch(options.max_header_bytes + options.max_body_bytes, std::move(interrupt));
   }
-  ~Watch() { connection_.end_watch(); }
+  ~Watch() {
+    connection_.interrupt_at(http::Clock::time_point::max());
+    connection_.end_watch();
+  }
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
@@ -34,15 +36,23 @@ asio::awaitable<Result<void>> run_text(Service& service, http::Connection& conne
     co_return Result<void>();
   }
   Abandonment abandonment;
-  const Watch watch(connection, service.options, [&abandonment] { abandonment.abandon(); });
+  const Watch watch(connection, service.options, [&] {
+    if (connection.gone()) abandonment.abandon();
+  });
   const Result<void> ran = co_await run_codec_job(service, abandonment, std::move(work));
   co_return ran;
 }
 
-asio::awaitable<Result<std::vector<Tensor>>> outputs_of(Service& service, http::Connection& connection, PendingPrediction& pending) {
+asio::awaitable<Result<std::vector<Tensor>>> outputs_of(Service& service, http::Connection& connection, PendingPrediction& pending,
+                                                        http::Clock::time_point asked) {
+  const Deadlines deadlines(service.options.limits_of(WorkClass::kPrediction), asked);
   const Watch watch(connection, service.options, [&pending] { pending.arrived().notify(); });
   std::optional<Result<std::vector<Tensor>>> outputs = pending.try_take();
   while (!outputs && !connection.gone()) {
+    const Progress progress = pending.started() ? Progress::kStarted : Progress::kQueued;
+    std::optional<Failure> overdue = deadlines.overdue(http::Clock::now(), progress);
+    if (overdue) co_return std::move(overdue->error);
+    connection.interrupt_at(deadlines.next(progress));
     co_await pending.arrived().wait();
     outputs = pending.try_take();
   }

@@ -19,7 +19,8 @@ namespace braid::net::predict {
 boost::asio::awaitable<Result<void>> run_text(Service& service, http::Connection& connection, std::size_t bytes,
                                               std::function<void()> work);
 
-// kCancelled: the client has gone.
-boost::asio::awaitable<Result<std::vector<Tensor>>> outputs_of(Service& service, http::Connection& connection, PendingPrediction& pending);
+// `asked`: from when the deadlines of predictions count. kCancelled: the client has gone; kOverloaded, kTimeout: a deadline came first.
+boost::asio::awaitable<Result<std::vector<Tensor>>> outputs_of(Service& service, http::Connection& connection, PendingPrediction& pending,
+                                                               http::Clock::time_point asked);
 
 }  // namespace braid::net::predict

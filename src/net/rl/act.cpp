@@ -60,9 +60,10 @@ asio::awaitable<Result<Document>> take_step(Service& service, http::Connection& 
     if (!request.resets_session) go_on(request, draw, turn->episode());
   }
   const std::string revision = network.revision;  // of what is asked now
+  const http::Clock::time_point asked = http::Clock::now();
   auto pending = network.predictor->act(std::move(request.inputs), draw);
   if (!pending) co_return pending.error();
-  const Result<std::vector<Tensor>> drawn = co_await predict::outputs_of(service, connection, **pending);
+  const Result<std::vector<Tensor>> drawn = co_await predict::outputs_of(service, connection, **pending, asked);
   if (!drawn) co_return drawn.error();
   if (turn) {
     const Result<void> kept = keep(*turn, request, draw, *drawn);

@@ -23,6 +23,26 @@ struct TcpAddress {
   std::uint16_t port = 8000;       // 0 picks a free one
 };
 
+// What a request may be for.
+enum class WorkClass : std::uint8_t {
+  kGeneration,
+  kEmbedding,   // vectors and scores of texts
+  kPrediction,  // of small networks
+};
+
+// How long a request may take, from its end. 0: for ever.
+struct WaitLimits {
+  std::chrono::milliseconds queue{0};  // to its first step
+  std::chrono::milliseconds first_token{0};
+  std::chrono::milliseconds total{0};  // to the end of the answer
+};
+
+// Those of a class of its own; below 0: as of a generation.
+struct ClassTimeouts {
+  std::chrono::milliseconds queue{-1};
+  std::chrono::milliseconds total{-1};
+};
+
 inline constexpr char kNoToken[] = "off";  // for ServerOptions::unix_token
 
 // What a second reading of options and files has found.
@@ -69,6 +89,17 @@ struct ServerOptions {
   std::chrono::milliseconds queue_timeout{0};  // to its first step
   std::chrono::milliseconds first_token_timeout{0};
   std::chrono::milliseconds request_timeout{0};  // to the end of the answer
+  ClassTimeouts embedding_timeouts;
+  ClassTimeouts prediction_timeouts;
+
+  WaitLimits limits_of(WorkClass work) const {
+    if (work == WorkClass::kGeneration) return {queue_timeout, first_token_timeout, request_timeout};
+    const ClassTimeouts& own = work == WorkClass::kEmbedding ? embedding_timeouts : prediction_timeouts;
+    const auto chosen = [](std::chrono::milliseconds time, std::chrono::milliseconds otherwise) {
+      return time.count() < 0 ? otherwise : time;
+    };
+    return {chosen(own.queue, queue_timeout), std::chrono::milliseconds(0), chosen(own.total, request_timeout)};
+  }
 
   // Resolution of all of the above: one shared timer, which runs only while connections are open.
   std::chrono::milliseconds tick{1'000};

@@ -20,6 +20,13 @@ void add_limit_options(CLI::App& app, net::ServerOptions& options) {
                "From a request to its first token, or it fails with 504; 0s: none");
   add_duration(app, "--request-timeout", options.request_timeout,
                "From a request to the end of its answer, or it fails with 504; 0s: none");
+  const auto add_own = [&app](const std::string& name, std::chrono::milliseconds& target, const std::string& help) {
+    add_duration(app, name, target, help)->default_str("as of generations");
+  };
+  add_own("--embeddings-queue-timeout", options.embedding_timeouts.queue, "--queue-timeout of requests for vectors and scores; 0s: never");
+  add_own("--embeddings-timeout", options.embedding_timeouts.total, "--request-timeout of requests for vectors and scores; 0s: none");
+  add_own("--predict-queue-timeout", options.prediction_timeouts.queue, "--queue-timeout of requests to small networks; 0s: never");
+  add_own("--predict-timeout", options.prediction_timeouts.total, "--request-timeout of requests to small networks; 0s: none");
   add_duration(app, "--tcp-user-timeout", options.tcp_user_timeout,
                "A peer that acknowledges nothing for so long is gone; 0s: the system's");
   add_duration(app, "--tcp-keepalive", options.tcp_keepalive, "How often a peer that says nothing is asked whether it is there; 0s: never");
