@@ -7,6 +7,7 @@ import { test } from "node:test";
 import OpenAI from "openai";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { embedMany } from "ai";
+import { CohereClient, CohereClientV2 } from "cohere-ai";
 import { OpenAIEmbeddings } from "@langchain/openai";
 import { serve, sourceFolder } from "./support/processes.mjs";
 import { collect, post, story } from "./support/client.mjs";
@@ -17,8 +18,8 @@ const references_of = (name) => JSON.parse(readFileSync(path.join(folder(name), 
 const length_of = (vector) => Math.hypot(...vector);
 
 const vectors = ["bert", "bert-cls", "bert-dense", "roberta", "distilbert", "mpnet", "nomic-bert", "modernbert", "electra", "jina-v3", "gemma3",
-  "qwen3"];
-const rankers = ["bert-rank", "xlm-roberta-rank"];
+  "qwen3", "jina-v2", "jina-v2-code", "nomic-moe", "gte"];
+const rankers = ["bert-rank", "xlm-roberta-rank", "gte-rank"];
 const classifiers = ["bert-labels", "distilbert-labels", "modernbert-labels", "qwen3-labels"];
 
 async function ask(server, route, body, status = 200) {
@@ -141,6 +142,72 @@ test("classes and rewards are those of transformers", async (t) => {
   assert.equal(typeof chat.data[0].score, "number");
   assert.deepEqual((await ask(server, "/pooling", { model: "llama-reward", input: rewarded[0].text })).data[0].data, [data[0].score]);
   assert.equal((await ask(server, "/v1/completions", { model: "llama-reward", prompt: "a" }, 400)).error.param, "model");
+});
+
+test("a task of Jina v3 has words and weights of its own, and others share its batch", async (t) => {
+  const server = await serve(t, [folder("jina-v3-tasks")]);
+  const references = references_of("jina-v3-tasks");
+  const [words] = ["what is "];  // of retrieval.query
+  for (const { text, task, vector } of references) {
+    if (task === "retrieval.passage" || (task === "retrieval.query" && !text.startsWith(words))) continue;
+    const input = task === "retrieval.query" ? text.slice(words.length) : text;
+    const { data } = await ask(server, "/v1/embeddings", { input, task });
+    assert_close(data[0].embedding, vector, 1e-4, `${task}: ${text.slice(0, 20)}`);
+  }
+  const some = references.filter(({ task }) => !task?.startsWith("retrieval"));
+  const together = await Promise.all(some.map(({ text, task }) => ask(server, "/v1/embeddings", { input: text, task })));
+  together.forEach(({ data }, i) => assert_close(data[0].embedding, some[i].vector, 1e-4, `${i}`));
+  const plain = references.find(({ task }) => task === undefined);
+  const named = await ask(server, "/v1/embeddings", { input: plain.text, prompt_name: "separation" });
+  assert_close(named.data[0].embedding, plain.vector, 1e-4, "a name of words alone changes no weights");
+  assert.equal((await ask(server, "/v1/embeddings", { input: "a", task: "nothing" }, 400)).error.param, "task");
+});
+
+test("decoders in float32 give what transformers gives: last tokens and a judgment", async (t) => {
+  const server = await serve(t, [...["qwen3", "mistral", "qwen3-reranker"].map(folder), "--dtype", "f32", "--kv-dtype", "f32", "--kv-memory", "256M"]);
+  for (const model of ["qwen3", "mistral"]) {
+    for (const { text, vector } of references_of(model)) {
+      const { data } = await ask(server, "/v1/embeddings", { model, input: text });
+      assert_close(data[0].embedding, vector, 1e-4 * length_of(vector), `${model}: ${text.slice(0, 20)}`);
+    }
+  }
+  for (const { text, pair, logits } of references_of("qwen3-reranker")) {
+    const body = { model: "qwen3-reranker", query: text, documents: [pair] };
+    const { results } = await ask(server, "/v1/rerank", body);
+    assert.ok(Math.abs(results[0].relevance_score - sigmoid(logits[0])) < 1e-4, JSON.stringify(results));
+    const raw = await ask(server, "/v1/rerank", { ...body, raw_scores: true });
+    assert.ok(Math.abs(raw.results[0].relevance_score - logits[0]) < 2e-3);
+  }
+});
+
+test("each token's vector is given where the server or the request says so", async (t) => {
+  const server = await serve(t, [folder("bert"), demo, "--pooling", "none", "--kv-memory", "64M"]);
+  const each = async (model, input, more = {}) => (await ask(server, "/v1/embeddings", { model, input, ...more })).data[0].embedding;
+  const { tokens } = await ask(server, "/tokenize", { model: "bert", prompt: "the river" });
+  const vectors = await each("bert", "the river");
+  assert.equal(vectors.length, tokens.length);
+  for (const vector of vectors) assert.ok(Math.abs(length_of(vector) - 1) < 1e-5);
+  const last = await each("demo-q8_0", [7, 8, 9]);
+  assert.equal(last.length, 3);
+  assert.deepEqual((await each("demo-q8_0", [7, 8]))[1], last[1], "a decoder's tokens see what is before them alone");
+  const other = await serve(t, [folder("bert"), "--pooling", "mean"]);
+  const { data } = await ask(other, "/pooling", { input: "the river", task: "token_embed" });
+  assert.deepEqual(data[0].embedding, vectors);
+  const ids = [...tokens.slice(0, 4), 9, 10, 11];
+  const cut = await ask(other, "/v1/embeddings", { input: [ids], truncate_prompt_tokens: 4 });
+  assert.deepEqual(cut.data, (await ask(other, "/v1/embeddings", { input: [ids.slice(0, 4)] })).data, "ids are all the client's: none of them closes a text");
+});
+
+test("Cohere's SDK gets ranks from both of its paths", async (t) => {
+  const server = await serve(t, [folder("bert-rank")]);
+  const { text: query, pair, logits } = references_of("bert-rank").find((reference) => reference.pair !== null);
+  const options = { token: "none", environment: server.url, maxRetries: 0 };
+  for (const client of [new CohereClient(options), new CohereClientV2(options)]) {
+    const { results, id } = await client.rerank({ model: "bert-rank", query, documents: [pair, "a"], topN: 2 });
+    assert.equal(results.length, 2);
+    assert.ok(Math.abs(results.find(({ index }) => index === 0).relevanceScore - sigmoid(logits[0])) < 1e-4);
+    assert.match(id, /^rerank-/);
+  }
 });
 
 test("SDKs get vectors: openai, LangChain, ai", async (t) => {

@@ -107,6 +107,23 @@ TEST_F(CodecJobs, DoNothingForATokenizationWhoseClientHasLeft) {
   EXPECT_EQ(codec.calls, 1);
 }
 
+// A body of 10 KB is little, but its query stands beside each of its documents.
+TEST_F(CodecJobs, AreMadeOfAQueryBesideManyDocuments) {
+  server.on_loop([&] {
+    server.model().classes.labels = {"fits"};
+    server.model().pairs = PairForm::kJudgment;
+    server.engine().script = [](const GenerationRequest&) { return std::vector<TokenEvent>{PooledVector{{1.0F}}, Finish{}}; };
+  });
+  std::string documents = R"("a")";
+  for (int i = 0; i < 40; ++i) documents += R"(,"a")";
+  RawClient client = server.connect();
+  client.send(post("/v1/rerank", R"({"query":")" + std::string(10'000, 'q') + R"(","documents":[)" + documents + "]}"));
+  EXPECT_TRUE(server.eventually([&] { return codec.calls == 1; }));
+  EXPECT_EQ(server.ask(get("/health")).status, 200) << "the loop waits for nobody's texts";
+  codec.gate.count_down();
+  EXPECT_EQ(client.read_reply().status, 200);
+}
+
 TEST_F(CodecJobs, EndAtTheirDeadlineBeforeTheirTurn) {
   net::ServerOptions options = two_jobs();
   options.request_timeout = std::chrono::milliseconds(50);

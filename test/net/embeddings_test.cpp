@@ -54,6 +54,28 @@ TEST(Embeddings, ArePooledAsTheModelSays) {
   server.on_loop([&] { EXPECT_EQ(server.engine().submitted.at(0).pooling, Pooling::kMean); });
 }
 
+// A list of vectors, each cut and scaled like any other.
+TEST(Embeddings, OfEachTokenAreAListOfVectors) {
+  TestServer server;
+  server.on_loop([&] {
+    server.model().vectors.width = 2;
+    server.engine().script = [](const GenerationRequest& request) {
+      return std::vector<TokenEvent>{
+          PooledVector{request.pooling == Pooling::kEach ? std::vector{3.0F, 4.0F, 0.0F, -5.0F} : std::vector{1.0F, 0.0F}}, Finish{}};
+    };
+  });
+  const auto ask = [&](const char* route, const char* body) { return server.ask(post(route, body)).body; };
+  EXPECT_NE(ask("/v1/embeddings", R"({"input":"a"})").find(R"("embedding":[1,0])"), std::string::npos);
+  const std::string pooled = ask("/pooling", R"({"input":"a","task":"token_embed"})");
+  EXPECT_NE(pooled.find(R"("embedding":[[0.6,0.8],[0,-1]])"), std::string::npos) << pooled;
+  server.on_loop([&] { server.model().pooling = Pooling::kEach; });
+  EXPECT_NE(ask("/v1/embeddings", R"({"input":"a","dimensions":1})").find(R"("embedding":[[1],[0]])"), std::string::npos);
+  EXPECT_NE(ask("/v1/embeddings", R"({"input":"a","encoding_format":"base64"})").find(R"("embedding":["mpkZP83MTD8=","AAAAAAAAgL8="])"),
+            std::string::npos);
+  EXPECT_NE(ask("/embedding", R"({"content":"a"})").find(R"("embedding":[[0.6,0.8],[0,-1]])"), std::string::npos);
+  EXPECT_EQ(server.ask(post("/api/embed", R"({"model":"fake-model","input":"a"})")).status, 400);
+}
+
 TEST(Embeddings, NameTheFieldThatIsWrong) {
   const std::pair<const char*, const char*> faults[] = {
       {"{}", "input"},

@@ -106,6 +106,7 @@ constexpr auto kTable = std::to_array<Endpoint>({
     {Method::kPost, "/messages/count_tokens", false, Caller::kKey, TextJob{anthropic::count_tokens, &anthropic::kVoice}},
     {Method::kPost, "/embeddings", false, Caller::kKey, &Dialects::embeddings},
     {Method::kPost, "/rerank", false, Caller::kKey, &Dialects::rerank},
+    {Method::kPost, "/v2/rerank", false, Caller::kKey, &Dialects::rerank},  // Cohere's
     {Method::kPost, "/score", false, Caller::kKey, &Dialects::score},
     {Method::kPost, "/classifications", false, Caller::kKey, &Dialects::classify},
     {Method::kPost, "/classify", false, Caller::kKey, &Dialects::classify},

@@ -169,7 +169,8 @@ asio::awaitable<Result<Prepared>> prepare(Service& service, const Dialect& diale
   if (is_short && body.size() + dialect.recalled_bytes(*preparation.document, client) <= most) {
     result = preparation.read();
     if (!result) co_return result.error();
-    if (!preparation.call->wants_constraint() && preparation.call->stop_patterns.empty()) {
+    const bool is_little = bytes_to_encode(*preparation.call) <= most;  // of a query beside each of many documents it is not
+    if (is_little && !preparation.call->wants_constraint() && preparation.call->stop_patterns.empty()) {
       result = preparation.encode();
       if (!result) co_return result.error();
       co_return preparation.take();

@@ -11,6 +11,7 @@ namespace braid::net {
 namespace {
 
 constexpr std::size_t kMaxPromptScores = 4'000'000;  // an answer repeats them for every choice
+constexpr std::size_t kMaxVectorValues = 4'000'000;  // of vectors of single tokens
 
 using Prompts = std::vector<std::vector<TokenId>>;
 
@@ -177,6 +178,7 @@ GenerationRequest request_of(const GenerationCall& call, std::vector<TokenId> pr
   request.speculation = call.speculation;
   request.pooling = call.pooling;
   request.pooled_output = call.pooled_output;
+  request.task = call.task;
   return request;
 }
 
@@ -199,21 +201,34 @@ Result<Prompts> encode_prompts(const TextCodec& codec, GenerationCall& call) {
   return chat != nullptr ? encode_chat(codec, call) : encode_items(codec, call);
 }
 
+std::size_t bytes_to_encode(const GenerationCall& call) {
+  std::size_t bytes = 0;
+  if (const auto* items = std::get_if<std::vector<PromptItem>>(&call.prompt))
+    for (const PromptItem& item : *items)
+      if (const auto* text = std::get_if<std::string>(&item)) bytes += text->size();
+  for (const std::string& text : call.second_texts) bytes += text.size();
+  return bytes;
+}
+
 void cut_prompts(Prompts& prompts, GenerationCall& call, const ServedModel& model) {
   const std::int32_t context = model.context_length;
+  auto* items = std::get_if<std::vector<PromptItem>>(&call.prompt);
   if (call.prompt_head) {
     const auto most = static_cast<std::size_t>(*call.prompt_head < 0 ? context : *call.prompt_head);
-    const std::size_t closing = std::min(call.add_special.value_or(true) ? model.codec->closing_tokens() : 0, most);
-    for (std::vector<TokenId>& prompt : prompts)
-      if (prompt.size() > most)
-        prompt.erase(prompt.begin() + static_cast<std::ptrdiff_t>(most - closing), prompt.end() - static_cast<std::ptrdiff_t>(closing));
+    const std::size_t of_texts = std::min(call.add_special.value_or(true) ? model.codec->closing_tokens() : 0, most);
+    for (std::size_t i = 0; i < prompts.size(); ++i) {
+      std::vector<TokenId>& prompt = prompts[i];
+      if (prompt.size() <= most) continue;
+      const bool is_text = items == nullptr || std::holds_alternative<std::string>((*items)[i]);
+      const auto closing = static_cast<std::ptrdiff_t>(is_text ? of_texts : 0);  // ids are all the client's
+      prompt.erase(prompt.begin() + static_cast<std::ptrdiff_t>(most) - closing, prompt.end() - closing);
+    }
   }
   if (call.cuts_prompt_end)
     for (std::vector<TokenId>& prompt : prompts) prompt.resize(std::min(prompt.size(), static_cast<std::size_t>(context)));
   if (!call.prompt_tail) return;
   const std::int32_t room = context - std::clamp(call.max_tokens.value_or(1), 0, context - 1);
   const auto most = static_cast<std::size_t>(*call.prompt_tail < 0 ? room : *call.prompt_tail);
-  auto* items = std::get_if<std::vector<PromptItem>>(&call.prompt);
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     std::vector<TokenId>& prompt = prompts[i];
     if (prompt.size() <= most) continue;
@@ -250,11 +265,15 @@ Result<std::vector<GenerationRequest>> make_requests(const ServedModel& model, c
   std::size_t scores = 0;  // of prompt tokens, over all choices
   std::vector<GenerationRequest> requests;
   std::size_t place = 0;  // of the prompt
+  std::size_t values = 0;
   for (std::vector<TokenId>& prompt : prompts) {
     const std::int32_t second = call.second_begins.empty() ? 0 : call.second_begins[place];
     ++place;
     const Result<void> fits = check_length({prompt.size(), model.context_length, answer}, voice, field);
     if (!fits) return fits.error();
+    if (call.pooling == Pooling::kEach) values += prompt.size() * static_cast<std::size_t>(std::max<std::int64_t>(1, model.vectors.width));
+    if (values > kMaxVectorValues)
+      return invalid_argument(fmt::format("the vectors of all tokens have more than {} numbers", kMaxVectorValues), field);
     if (scored >= 0) scores += prompt.size() * static_cast<std::size_t>(call.candidates) * (static_cast<std::size_t>(scored) + 1);
     if (scores > kMaxPromptScores)
       return invalid_argument(fmt::format("more than {} log-probabilities of prompts are asked for", kMaxPromptScores), "n");

@@ -147,8 +147,9 @@ class Infill final : public LlamaDialect {
 class Embedding final : public LlamaDialect {
  public:
   Result<Wish> read(Value& body, const ServedModel& model, std::string_view) const override { return read_embedding(body, model); }
-  std::unique_ptr<AnswerFormat> make_format(const std::string&, const ServedModel&, const GenerationCall& call) const override {
-    return embedding_format(call);
+  WorkClass work() const override { return WorkClass::kEmbedding; }
+  std::unique_ptr<AnswerFormat> make_format(const std::string&, const ServedModel& model, const GenerationCall& call) const override {
+    return embedding_format(model, call);
   }
 };
 

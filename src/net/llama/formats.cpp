@@ -157,26 +157,39 @@ class CompletionFormat final : public AnswerFormat {
 
 class EmbeddingFormat final : public WholeFormat {
  public:
-  explicit EmbeddingFormat(const GenerationCall& call) : norm_(static_cast<const EmbeddingDetails&>(*call.details).norm) {}
+  EmbeddingFormat(const ServedModel& model, const GenerationCall& call)
+      : norm_(static_cast<const EmbeddingDetails&>(*call.details).norm),
+        width_(call.pooling == Pooling::kEach ? static_cast<std::size_t>(model.vectors.width) : 0) {}
 
   void append_whole(std::string& out, std::span<const ChoiceAnswer> choices, const Usage&) override {
     out += '[';
     for (std::size_t i = 0; i < choices.size(); ++i) {
-      fmt::format_to(std::back_inserter(out), R"({}{{"index":{},"embedding":[[)", i > 0 ? "," : "", i);
-      std::vector<float> vector = choices[i].vector;
-      openai::scale_by_norm(vector, norm_);
-      std::string_view separator = "";
-      for (const float value : vector) {
-        out += std::exchange(separator, ",");
-        json::append_float(out, value);
+      fmt::format_to(std::back_inserter(out), R"({}{{"index":{},"embedding":[)", i > 0 ? "," : "", i);
+      const std::vector<float>& all = choices[i].vector;
+      const std::size_t width = width_ > 0 ? width_ : all.size();
+      for (std::size_t begin = 0; begin < all.size(); begin += width) {
+        if (begin > 0) out += ',';
+        append_vector(out, std::span(all).subspan(begin, width));
       }
-      out += "]]}";
+      out += "]}";
     }
     out += ']';
   }
 
  private:
+  void append_vector(std::string& out, std::span<const float> given) const {
+    std::vector<float> vector(given.begin(), given.end());
+    openai::scale_by_norm(vector, norm_);
+    std::string_view separator = "[";
+    for (const float value : vector) {
+      out += std::exchange(separator, ",");
+      json::append_float(out, value);
+    }
+    out += ']';
+  }
+
   int norm_;
+  std::size_t width_;  // of each token's vector; 0: there is one vector
 };
 
 }  // namespace
@@ -185,6 +198,8 @@ std::unique_ptr<AnswerFormat> completion_format(const ServedModel& model, const 
   return std::make_unique<CompletionFormat>(model, call);
 }
 
-std::unique_ptr<AnswerFormat> embedding_format(const GenerationCall& call) { return std::make_unique<EmbeddingFormat>(call); }
+std::unique_ptr<AnswerFormat> embedding_format(const ServedModel& model, const GenerationCall& call) {
+  return std::make_unique<EmbeddingFormat>(model, call);
+}
 
 }  // namespace braid::net::llama

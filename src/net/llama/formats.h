@@ -24,6 +24,6 @@ struct EmbeddingDetails final : DialectDetails {
 std::unique_ptr<AnswerFormat> completion_format(const ServedModel& model, const GenerationCall& call);
 
 // [{"index":0,"embedding":[[…]]}]; call.details are an EmbeddingDetails.
-std::unique_ptr<AnswerFormat> embedding_format(const GenerationCall& call);
+std::unique_ptr<AnswerFormat> embedding_format(const ServedModel& model, const GenerationCall& call);
 
 }  // namespace braid::net::llama

@@ -59,6 +59,8 @@ constexpr std::array kPrompt = {Parameter{"prompt", read_input}};
 
 // `nothing` is the answer where there is no text.
 Result<Wish> read(Value& body, const ServedModel& model, std::span<const Parameter> texts, std::string nothing) {
+  if (model.pooling == Pooling::kEach)
+    return invalid_argument("this server gives a vector for each token (--pooling none), which this route has no form for", "model");
   BodyFields fields(model);
   fields.wish.cuts_prompt_end = true;
   const std::array tables = {std::span<const Parameter>(kVectorMembers), texts};
@@ -106,6 +108,7 @@ class VectorsDialect : public Dialect {
  public:
   std::string_view id_prefix() const override { return "ollama-"; }
   const Voice& voice() const override { return kVoice; }
+  WorkClass work() const override { return WorkClass::kEmbedding; }
   Result<std::optional<KeepAlive>> keep_alive(const Value& body) const override { return wish::keep_alive_of(body); }
 };
 

@@ -36,6 +36,7 @@ class ChatCompletions final : public Dialect {
 class Embeddings final : public Dialect {
  public:
   std::string_view id_prefix() const override { return "embd-"; }
+  WorkClass work() const override { return WorkClass::kEmbedding; }
   Result<Wish> read(Value& body, const ServedModel& model, std::string_view) const override { return read_embeddings(body, model); }
   std::unique_ptr<AnswerFormat> make_format(const std::string&, const ServedModel& model, const GenerationCall& call) const override {
     return embeddings_format(model, call);

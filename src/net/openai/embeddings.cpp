@@ -34,6 +34,7 @@ struct VectorForm {
 struct EmbeddingDetails final : DialectDetails {
   bool base64 = false;
   VectorForm form;
+  std::size_t width = 0;  // of each of a text's vectors; 0: it has one
 };
 
 double length_by(int norm, std::span<const float> vector) {
@@ -80,15 +81,13 @@ void append_base64(std::string& out, std::span<const float> vector) {
 
 class EmbeddingsFormat final : public WholeFormat {
  public:
-  EmbeddingsFormat(const ServedModel& model, const EmbeddingDetails& details)
-      : model_(model.id), base64_(details.base64), form_(details.form) {}
+  EmbeddingsFormat(const ServedModel& model, EmbeddingDetails details) : model_(model.id), details_(std::move(details)) {}
 
   void append_whole(std::string& out, std::span<const ChoiceAnswer> choices, const Usage& usage) override {
     out += R"({"object":"list","data":[)";
     for (std::size_t i = 0; i < choices.size(); ++i) {
-      const std::vector<float> vector = formed(choices[i].vector, form_);
       fmt::format_to(std::back_inserter(out), R"({}{{"object":"embedding","index":{},"embedding":)", i > 0 ? "," : "", i);
-      base64_ ? append_base64(out, vector) : append_floats(out, vector);
+      details_.width == 0 ? append_vector(out, choices[i].vector) : append_vectors(out, choices[i].vector);
       out += '}';
     }
     out += R"(],"model":)";
@@ -97,9 +96,23 @@ class EmbeddingsFormat final : public WholeFormat {
   }
 
  private:
-  std::string model_;
-  bool base64_;
-  VectorForm form_;
+  void append_vector(std::string& out, std::span<const float> given) const {
+    const std::vector<float> vector = formed({given.begin(), given.end()}, details_.form);
+    details_.base64 ? append_base64(out, vector) : append_floats(out, vector);
+  }
+
+  // Of each token.
+  void append_vectors(std::string& out, std::span<const float> given) const {
+    out += '[';
+    for (std::size_t begin = 0; begin < given.size(); begin += details_.width) {
+      if (begin > 0) out += ',';
+      append_vector(out, given.subspan(begin, details_.width));
+    }
+    out += ']';
+  }
+
+  const std::string model_;
+  const EmbeddingDetails details_;
 };
 
 Result<bool> wants_base64(const Value& body) {
@@ -137,20 +150,32 @@ Result<std::size_t> read_dimensions(Value& body, const VectorRules& rules) {
                           "dimensions");
 }
 
-// The words that go before each text: those that the request names by prompt_name or task, or the model's own.
-Result<std::string> read_prompt_words(Value& body, const VectorRules& rules) {
+// What texts are for.
+struct Purpose {
+  std::string words;      // that go before each of them
+  std::int32_t task = 0;  // GenerationRequest's
+};
+
+// Said by prompt_name, which is about words alone, or by task; or the model's own.
+Result<Purpose> read_purpose(Value& body, const VectorRules& rules) {
   const char* field = "prompt_name";
   std::optional<Value> given = take(body, field);
   if (!given) given = take(body, field = "task");
   if (!given) {
     const std::string* own = rules.prompt(rules.default_prompt);
-    return own != nullptr ? *own : std::string();
+    return Purpose{own != nullptr ? *own : std::string(), 0};
   }
   const Result<std::string> name = json::read_string(*given, field);
   if (!name) return name.error();
-  if (const std::string* words = rules.prompt(*name)) return *words;
+  Purpose purpose;
+  const auto task = std::ranges::find(rules.tasks, *name);
+  const bool has_weights = std::string_view(field) == "task" && task != rules.tasks.end();
+  if (has_weights) purpose.task = static_cast<std::int32_t>(task - rules.tasks.begin()) + 1;
+  const std::string* const words = rules.prompt(*name);
+  if (words != nullptr) purpose.words = *words;
+  if (words != nullptr || has_weights) return purpose;
   std::string names;
-  for (const auto& [own, words] : rules.prompts) names += fmt::format("{}'{}'", names.empty() ? "" : ", ", own);
+  for (const auto& [own, text] : rules.prompts) names += fmt::format("{}'{}'", names.empty() ? "" : ", ", own);
   return invalid_argument(rules.prompts.empty() ? fmt::format("'{}' is '{}', and this model has no prompts", field, *name)
                                                 : fmt::format("'{}' is '{}'; this model has the prompts {}", field, *name, names),
                           field);
@@ -222,8 +247,8 @@ Result<Wish> read_embeddings(Value& body, const ServedModel& model) {
     if (!normalizes) return normalizes.error();
     details->form.norm = *normalizes ? kUnitNorm : kNoNorm;
   }
-  const Result<std::string> words = read_prompt_words(body, model.vectors);
-  if (!words) return words.error();
+  const Result<Purpose> purpose = read_purpose(body, model.vectors);
+  if (!purpose) return purpose.error();
   if (const Result<void> truncated = read_truncation(body, fields.wish); !truncated) return truncated.error();
   const std::array tables = {std::span<const wish::Parameter>(kEmbedded), wish::common_parameters(), wish::token_parameters()};
   const Result<void> read = wish::read_parameters(fields, *body.get_if<ValueDict>(), tables);
@@ -231,9 +256,10 @@ Result<Wish> read_embeddings(Value& body, const ServedModel& model) {
   const Result<bool> base64 = wants_base64(body);
   if (!base64) return base64.error();
   if (!fields.prompt) return invalid_argument("'input' is missing", "input");
-  put_before(*words, *fields.prompt);
+  put_before(purpose->words, *fields.prompt);
   Wish wish = unanswered(fields, "input");
   wish.pooling = model.pooling;
+  wish.task = purpose->task;
   details->base64 = *base64;
   wish.details = details;
   return wish;
@@ -242,7 +268,9 @@ Result<Wish> read_embeddings(Value& body, const ServedModel& model) {
 void append_unit_vector(std::string& out, std::vector<float> vector) { append_floats(out, formed(std::move(vector), {})); }
 
 std::unique_ptr<AnswerFormat> embeddings_format(const ServedModel& model, const GenerationCall& call) {
-  return std::make_unique<EmbeddingsFormat>(model, static_cast<const EmbeddingDetails&>(*call.details));
+  EmbeddingDetails details = static_cast<const EmbeddingDetails&>(*call.details);
+  if (call.pooling == Pooling::kEach) details.width = static_cast<std::size_t>(std::max<std::int64_t>(0, model.vectors.width));
+  return std::make_unique<EmbeddingsFormat>(model, std::move(details));
 }
 
 }  // namespace braid::net::openai

@@ -46,7 +46,7 @@ Result<Wish> read_chat(Value& body, const ServedModel& model, wish::BodyFields& 
   wish->choices = wish->candidates = 1;
   wish->stream = false;
   wish->sampling = {};
-  wish->pooling = model.generates ? Pooling::kLast : model.pooling;
+  wish->pooling = score_pooling(model);
   wish->pooled_output = PooledOutput::kScores;
   return wish;
 }
@@ -119,6 +119,7 @@ class ClassFormat final : public WholeFormat {
 class Classify final : public Dialect {
  public:
   std::string_view id_prefix() const override { return "classify-"; }
+  WorkClass work() const override { return WorkClass::kEmbedding; }
   Result<Wish> read(Value& body, const ServedModel& model, std::string_view) const override { return read_scored(body, model, true); }
   std::unique_ptr<AnswerFormat> make_format(const std::string& id, const ServedModel& model, const GenerationCall& call) const override {
     return std::make_unique<ClassFormat>(id, model, static_cast<const ClassDetails&>(*call.details));
@@ -155,6 +156,7 @@ class RewardFormat final : public WholeFormat {
 class Reward final : public Dialect {
  public:
   std::string_view id_prefix() const override { return "reward-"; }
+  WorkClass work() const override { return WorkClass::kEmbedding; }
   Result<Wish> read(Value& body, const ServedModel& model, std::string_view) const override { return read_scored(body, model, true); }
   std::unique_ptr<AnswerFormat> make_format(const std::string& id, const ServedModel& model, const GenerationCall&) const override {
     return std::make_unique<RewardFormat>(id, model);
@@ -186,7 +188,7 @@ class PoolingFormat final : public WholeFormat {
 };
 
 struct PoolingDetails final : DialectDetails {
-  enum class Task : std::uint8_t { kEmbed, kClassify, kReward };
+  enum class Task : std::uint8_t { kEmbed, kTokenEmbed, kClassify, kReward };
   Task task = Task::kEmbed;
 };
 
@@ -197,22 +199,27 @@ Result<PoolingDetails::Task> take_task(Value& body, const ServedModel& model) {
   const Result<std::string> name = json::read_string(*given, "task");
   if (!name) return name.error();
   constexpr std::array kTasks = {std::pair{std::string_view("embed"), Task::kEmbed},
+                                 std::pair{std::string_view("token_embed"), Task::kTokenEmbed},
                                  std::pair{std::string_view("classify"), Task::kClassify},
                                  std::pair{std::string_view("reward"), Task::kReward}, std::pair{std::string_view("score"), Task::kReward}};
   for (const auto& [own, task] : kTasks)
     if (own == *name) return task;
-  return invalid_argument("'task' must be one of 'embed', 'classify', 'reward' and 'score'", "task");
+  return invalid_argument("'task' must be one of 'embed', 'token_embed', 'classify', 'reward' and 'score'", "task");
 }
 
 class PoolingDialect final : public Dialect {
  public:
   std::string_view id_prefix() const override { return "pool-"; }
+  WorkClass work() const override { return WorkClass::kEmbedding; }
   Result<Wish> read(Value& body, const ServedModel& model, std::string_view) const override {
     const auto task = take_task(body, model);
     if (!task) return task.error();
-    Result<Wish> wish = *task == PoolingDetails::Task::kEmbed ? openai::read_embeddings(body, model) : read_scored(body, model, true);
+    using Task = PoolingDetails::Task;
+    const bool gives_vectors = *task == Task::kEmbed || *task == Task::kTokenEmbed;
+    Result<Wish> wish = gives_vectors ? openai::read_embeddings(body, model) : read_scored(body, model, true);
     if (!wish) return wish;
-    if (*task == PoolingDetails::Task::kEmbed) return wish;  // its details say what becomes of a vector
+    if (*task == Task::kTokenEmbed) wish->pooling = Pooling::kEach;
+    if (gives_vectors) return wish;  // its details say what becomes of a vector
     const auto details = std::make_shared<PoolingDetails>();
     details->task = *task;
     wish->details = details;

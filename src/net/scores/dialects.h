@@ -15,7 +15,7 @@ std::unique_ptr<const Dialect> score();
 std::unique_ptr<const Dialect> classify();
 // {"input"} or {"messages"}: the scores of a reward model.
 std::unique_ptr<const Dialect> reward();
-// vLLM's /pooling: {"input", "task": "embed", "classify" or "reward"}.
+// vLLM's /pooling: {"input", "task": "embed", "token_embed", "classify" or "reward"}.
 std::unique_ptr<const Dialect> pooling();
 
 }  // namespace braid::net::scores

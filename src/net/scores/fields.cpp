@@ -50,9 +50,13 @@ Result<Wish> wish_for_scores(Value& body, wish::BodyFields& fields, std::string_
   std::vector<std::string> seconds = std::move(fields.wish.second_texts);
   Wish wish = openai::unanswered(fields, field);
   wish.second_texts = std::move(seconds);
-  wish.pooling = fields.model.generates ? Pooling::kLast : fields.model.pooling;
+  wish.pooling = score_pooling(fields.model);
   wish.pooled_output = PooledOutput::kScores;
   return wish;
+}
+
+Pooling score_pooling(const ServedModel& model) {
+  return model.generates || model.pooling == Pooling::kEach ? Pooling::kLast : model.pooling;
 }
 
 Result<void> need_classes(const ServedModel& model) {
@@ -71,6 +75,7 @@ Result<void> need_one_score(const ServedModel& model) {
 
 void put_pairs(std::vector<TextPair> pairs, const ServedModel& model, const std::string& instruction, wish::BodyFields& fields) {
   std::vector<PromptItem>& items = fields.prompt.emplace();
+  if (model.pairs == PairForm::kJudgment) fields.wish.add_special = false;
   for (TextPair& pair : pairs) {
     if (model.pairs == PairForm::kJudgment) {
       items.emplace_back(judgment_of(pair, instruction));

@@ -23,6 +23,9 @@ Result<bool> take_flag(Value& body, std::string_view name, bool otherwise);
 // The wish for the scores of prompts, which `fields` holds; reads what all requests may say besides. `field` is where they stood.
 Result<Wish> wish_for_scores(Value& body, wish::BodyFields& fields, std::string_view field, std::span<const wish::Parameter> own = {});
 
+// Of what a head makes scores, where it does not know that itself.
+Pooling score_pooling(const ServedModel& model);
+
 // kInvalidArgument: the model gives none, or no single score.
 Result<void> need_classes(const ServedModel& model);
 Result<void> need_one_score(const ServedModel& model);

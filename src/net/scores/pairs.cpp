@@ -139,6 +139,7 @@ class RerankFormat final : public WholeFormat {
 class Rerank final : public Dialect {
  public:
   std::string_view id_prefix() const override { return "rerank-"; }
+  WorkClass work() const override { return WorkClass::kEmbedding; }
   Result<Wish> read(Value& body, const ServedModel& model, std::string_view) const override { return read_rerank(body, model); }
   std::unique_ptr<AnswerFormat> make_format(const std::string& id, const ServedModel& model, const GenerationCall& call) const override {
     return std::make_unique<RerankFormat>(id, model, call.details);
@@ -211,6 +212,7 @@ class ScoreFormat final : public WholeFormat {
 class Score final : public Dialect {
  public:
   std::string_view id_prefix() const override { return "score-"; }
+  WorkClass work() const override { return WorkClass::kEmbedding; }
   Result<Wish> read(Value& body, const ServedModel& model, std::string_view) const override { return read_score(body, model); }
   std::unique_ptr<AnswerFormat> make_format(const std::string& id, const ServedModel& model, const GenerationCall& call) const override {
     return std::make_unique<ScoreFormat>(id, model, static_cast<const ScoreDetails&>(*call.details).raw);

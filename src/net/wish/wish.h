@@ -59,6 +59,7 @@ struct Wish {
   bool is_urgent = false;                   // without a priority: some ranks before them, because somebody waits to act on the answer
   Pooling pooling = Pooling::kNone;         // as in GenerationRequest: vectors instead of answers
   PooledOutput pooled_output = PooledOutput::kVector;
+  std::int32_t task = 0;                   // likewise
   std::vector<std::int32_t> marked_turns;  // chats: as in GenerationRequest
   Speculation speculation;                 // as in Request, but for its prediction
   std::string prediction;                  // what the answer may consist of; empty: nothing is known
