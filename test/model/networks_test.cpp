@@ -384,6 +384,30 @@ TEST(NetworkInputs, WhatDoesNotFitIsNamedWithItsPath) {
   EXPECT_EQ(error(convolutions, {{"x", floats({1, 6, 1})}}).message, "none");
 }
 
+// A small body may ask for many rows of a wide layer, or leave a large input out.
+TEST(NetworkInputs, WhatWouldBecomeTooLargeIsRefused) {
+  constexpr std::int64_t kOutputs = 65'536;
+  const std::vector<float> weights(kOutputs, 1.0F);
+  files::SafeTensors file;
+  file.tensors["y.weight"] = {"F32", {kOutputs, 1}, std::as_bytes(std::span(weights))};
+  kernels::ThreadTeam team(1);
+  const Network wide =
+      Network::load(softmax_config(R"("x": {"shape": ["batch", 1]})", R"({"name": "y", "type": "linear", "weights": "y."})"), file,
+                    kernels::best_kernel_table())
+          .value();
+  EXPECT_TRUE(run(wide, {{"x", Tensor::zeros(ElementType::kFloat32, {2, 1})}}, team));
+  const auto refused = run(wide, {{"x", Tensor::zeros(ElementType::kFloat32, {5000, 1})}}, team);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_NE(refused.error().message.find("the layer 'y' would have more than"), std::string::npos) << refused.error().message;
+  const std::string config =
+      softmax_config(R"("x": {"shape": ["batch"]}, "z": {"shape": [2147483648, 2147483648, "batch"], "optional": true})",
+                     R"({"name": "y", "type": "relu", "input": "x"})");
+  const Network large = Network::load(config, {}, kernels::best_kernel_table()).value();
+  EXPECT_NE(run(large, {{"x", Tensor::zeros(ElementType::kFloat32, {3})}}, team).error().message.find("the input 'z' would have"),
+            std::string::npos);
+}
+
 TEST(NetworkRun, LeavesOutWhatNoWantedOutputNeeds) {
   kernels::ThreadTeam team(1);
   const Files files("mlp");

@@ -17,6 +17,49 @@ namespace {
 // Whether a value is the layer's output or one of its states.
 bool gives(const NetworkLayer& layer, ValueId value) { return value >= layer.output && value <= layer.output + layer.state_count(); }
 
+// A value of a layer: what a small body of many short rows must not make large without end.
+constexpr std::int64_t kMostValues = std::int64_t{1} << 28;
+
+// The product, or kMostValues + 1 where it is more.
+std::int64_t bounded_count(const TensorShape& shape) {
+  std::int64_t count = 1;
+  for (const std::int64_t extent : shape) {
+    if (extent > 0 && count > kMostValues / extent) return kMostValues + 1;
+    count *= extent;
+  }
+  return count;
+}
+
+// The most values that a layer makes at once.
+std::int64_t values_of(const LayerCall& call) {
+  TensorShape shape = call.inputs[0]->shape;
+  switch (call.layer.type) {
+    case LayerType::kLinear:
+      shape.back() = call.tensors.matrices[0].matrix.outputs;
+      break;
+    case LayerType::kEmbedding:
+      shape.push_back(call.tensors.width);
+      break;
+    case LayerType::kConv1d: {  // its windows, its output
+      const std::int64_t positions = shape[2] + 2 * std::min(call.layer.padding, kMostValues);
+      const kernels::PackedMatrix& matrix = call.tensors.matrices[0].matrix;
+      return std::max(bounded_count({positions, matrix.inputs}), bounded_count({shape[0], positions, matrix.outputs, call.layer.groups}));
+    }
+    case LayerType::kLstm:
+    case LayerType::kGru:
+      shape.back() = std::max(call.tensors.matrices[1].matrix.outputs, call.tensors.hidden() * call.layer.directions());
+      break;
+    default:
+      break;
+  }
+  return bounded_count(shape);
+}
+
+Error too_large(std::string_view what, const std::string& name) {
+  return invalid_argument(fmt::format("{} '{}' would have more than {} values: ask for fewer rows at once", what, name, kMostValues),
+                          "inputs");
+}
+
 Result<Tensor> run_layer(const LayerCall& call, NetworkProducts& products) {
   switch (call.layer.type) {
     case LayerType::kLinear:
@@ -132,6 +175,7 @@ Result<std::vector<Tensor>> Network::complete(std::vector<std::optional<Tensor>>
             "inputs." + shape_.inputs[i].name);
       shape.push_back(*size);
     }
+    if (bounded_count(shape) > kMostValues) return too_large("the input", shape_.inputs[i].name);
     complete.push_back(Tensor::zeros(shape_.inputs[i].type, std::move(shape)));
   }
   return complete;
@@ -168,6 +212,7 @@ Result<void> NetworkRun::advance() {
   std::ranges::transform(layer.inputs, std::back_inserter(inputs), at);
   std::ranges::transform(layer.states, std::back_inserter(states), at);
   const LayerCall call{layer, network_.tensors()[next_], inputs, states};
+  if (values_of(call) > kMostValues) return too_large("the layer", layer.name);
   if (layer.state_count() > 0) {
     std::vector<Tensor> results = run_recurrent(call, products_);
     std::ranges::move(results, values_.begin() + layer.output);
