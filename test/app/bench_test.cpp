@@ -79,7 +79,8 @@ class ScriptedServer {
     std::string text;
     const auto head = asio::read_until(socket, asio::dynamic_buffer(text), "\r\n\r\n", error);
     if (error) return false;
-    const auto length = std::stoul(text.substr(text.find("Content-Length: ") + 16));
+    const std::size_t said = text.find("Content-Length: ");
+    const auto length = said == std::string::npos ? 0 : std::stoul(text.substr(said + 16));
     if (text.size() < head + length)
       asio::read(socket, asio::dynamic_buffer(text), asio::transfer_exactly(head + length - text.size()), error);
     requests_.push_back(text);
@@ -135,6 +136,76 @@ TEST(Bench, CountsTokensByUsageOverOneKeptConnection) {
   ASSERT_EQ(server.requests().size(), 3U);
   EXPECT_THAT(server.requests()[0], testing::HasSubstr("POST /v1/completions HTTP/1.1"));
   EXPECT_THAT(server.requests()[0], testing::HasSubstr("\"stream_options\":{\"include_usage\":true}"));
+}
+
+std::string whole(const std::string& body) {
+  return "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+}
+
+std::string figures(double user, double memory) {
+  return whole("# TYPE process_cpu_user_seconds_total counter\nprocess_cpu_user_seconds_total " + std::to_string(user) +
+               "\nprocess_cpu_system_seconds_total 1.5\nprocess_resident_memory_bytes " + std::to_string(memory) + "\n");
+}
+
+TEST(Bench, MeasuresWholeAnswersAndWhatTheServerSaysOfItself) {
+  const std::string answer = whole(R"({"data":[{"embedding":[1,2]}],"usage":{"prompt_tokens":12}})");
+  ScriptedServer server({figures(2.0, 1e6), answer, answer, figures(5.0, 3e6)});
+  BenchOptions options;
+  options.base_url = server.url();
+  options.endpoint = Endpoint::kEmbeddings;
+  options.num_prompts = 2;
+  options.batch_size = 4;
+  options.max_concurrency = 1;
+  const Ran ran = run(options);
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_EQ(integer(ran.json, "completed"), 2);
+  EXPECT_EQ(integer(ran.json, "items"), 8);
+  EXPECT_EQ(integer(ran.json, "total_input_tokens"), 24);
+  EXPECT_EQ(integer(ran.json, "total_output_tokens"), 0);
+  simdjson::dom::parser parser;
+  EXPECT_DOUBLE_EQ(parser.parse(ran.json)["server_cpu_seconds"].get_double().value(), 3.0);
+  EXPECT_DOUBLE_EQ(parser.parse(ran.json)["server_resident_bytes"].get_double().value(), 3e6);
+  EXPECT_GT(parser.parse(ran.json)["mean_e2el_ms"].get_double().value(), 0.0);
+  ASSERT_EQ(server.requests().size(), 4U);
+  EXPECT_THAT(server.requests()[0], testing::HasSubstr("GET /metrics HTTP/1.1"));
+  EXPECT_THAT(server.requests()[1], testing::HasSubstr("POST /v1/embeddings HTTP/1.1"));
+}
+
+TEST(Bench, SaysThatAWholeAnswerIsNone) {
+  ScriptedServer server({"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\n{}", whole("[1,"), whole(R"({"data":[]})")});
+  BenchOptions options;
+  options.base_url = server.url();
+  options.endpoint = Endpoint::kClassify;
+  options.num_prompts = 2;
+  options.max_concurrency = 1;
+  const Ran ran = run(options);
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_EQ(integer(ran.json, "completed"), 1);
+  EXPECT_THAT(ran.json, testing::HasSubstr("\"protocol\":1"));
+  EXPECT_THAT(ran.json, testing::Not(testing::HasSubstr("server_cpu_seconds"))) << "it has no metrics";
+}
+
+TEST(BenchWorkload, AsksEachRouteForWhatItTakes) {
+  BenchOptions options;
+  options.input_len = 3;
+  options.batch_size = 2;
+  const auto body_of = [&options](const char* endpoint) {
+    options.endpoint = endpoint_named(endpoint).value();
+    return make_bodies(options, 1).value().front();
+  };
+  simdjson::dom::parser parser;
+  const auto size_of = [&](const std::string& body, const char* list) { return parser.parse(body)[list].get_array().value().size(); };
+  EXPECT_EQ(size_of(body_of("embeddings"), "input"), 2U);
+  EXPECT_EQ(size_of(body_of("classify"), "input"), 2U);
+  EXPECT_EQ(size_of(body_of("rerank"), "documents"), 2U);
+  EXPECT_EQ(size_of(body_of("score"), "text_2"), 2U);
+  EXPECT_THAT(body_of("rerank"), testing::HasSubstr("\"query\":\"0 "));
+  options.tensors = {parse_tensor("x=2x3").value()};
+  const std::string prediction = body_of("predict");
+  EXPECT_THAT(prediction, testing::HasSubstr(R"("inputs":{"x":{"shape":[2,3],"dtype":"float32","data":")"));
+  EXPECT_THAT(prediction, testing::Not(testing::HasSubstr("\"model\""))) << "a network has no default name";
+  for (const char* text : {"x", "=3", "x=", "x=0", "x=2x", "x=2xx3", "x=-1", "x=3y", "x=99999999999"})
+    EXPECT_FALSE(parse_tensor(text)) << text;
 }
 
 TEST(Bench, TellsFailuresApart) {

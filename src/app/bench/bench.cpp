@@ -1,10 +1,13 @@
 #include "app/bench/bench.h"
 
 #include "app/bench/load.h"
+#include "app/bench/server_figures.h"
 #include "app/bench/summary.h"
 #include "app/bench/workload.h"
 #include "braid/printable.h"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdio>
 #include <fmt/format.h>
@@ -20,18 +23,28 @@ namespace asio = boost::asio;
 
 namespace {
 
+// In the order of Endpoint.
+constexpr std::array kEndpoints = std::to_array<EndpointFacts>({{"completions", "/completions", true},
+                                                                {"chat", "/chat/completions", true},
+                                                                {"embeddings", "/embeddings"},
+                                                                {"rerank", "/rerank"},
+                                                                {"score", "/score"},
+                                                                {"classify", "/classifications"},
+                                                                {"predict", "/predict"}});
+
 int fail(const Error& error) {
   fmt::print(stderr, "braid bench: {}\n", printable(error.message));
   return 1;
 }
 
 std::string request_head(const BenchOptions& options, const Target& target) {
-  const std::string_view route = options.endpoint == Endpoint::kChat ? "/chat/completions" : "/completions";
+  const EndpointFacts& facts = facts_of(options.endpoint);
   const bool is_v6 = target.host.find(':') != std::string::npos;
-  std::string head = fmt::format("POST {}{} HTTP/1.1\r\nHost: {}{}{}:{}\r\n", target.path, route, is_v6 ? "[" : "", target.host,
+  std::string head = fmt::format("POST {}{} HTTP/1.1\r\nHost: {}{}{}:{}\r\n", target.path, facts.route, is_v6 ? "[" : "", target.host,
                                  is_v6 ? "]" : "", target.port);
   if (!options.api_key.empty()) head += fmt::format("Authorization: Bearer {}\r\n", options.api_key);
-  return head + "Content-Type: application/json\r\nAccept: text/event-stream\r\nContent-Length: ";
+  return head + fmt::format("Content-Type: application/json\r\nAccept: {}\r\nContent-Length: ",
+                            facts.streams ? "text/event-stream" : "application/json");
 }
 
 Result<std::vector<asio::ip::tcp::endpoint>> resolve(asio::io_context& io, const Target& target) {
@@ -60,6 +73,9 @@ Result<void> check(const BenchOptions& options) {
   if (!(options.request_rate > 0)) return invalid_argument("the request rate must be above 0", "request-rate");
   if (options.max_concurrency < 0) return invalid_argument("the concurrency must not be negative", "max-concurrency");
   if (options.distinct < 0) return invalid_argument("the number of different prompts must not be negative", "distinct");
+  if (options.batch_size < 1) return invalid_argument("a request holds at least 1 text", "batch-size");
+  if (options.endpoint == Endpoint::kPredict && options.tensors.empty() && options.prompts_file.empty())
+    return invalid_argument("a prediction needs inputs: --tensor x=32x64, or --prompts-file", "tensor");
   if (options.warmup < 0) return invalid_argument("the number of warm-up requests must not be negative", "warmup");
   if (has_line_break(options.api_key) || has_line_break(options.base_url)) return invalid_argument("an option holds a line break");
   return {};
@@ -107,6 +123,32 @@ void compare(const References& references, const std::vector<std::string>& bodie
 
 }  // namespace
 
+const EndpointFacts& facts_of(Endpoint endpoint) { return kEndpoints[static_cast<std::size_t>(endpoint)]; }
+
+std::optional<Endpoint> endpoint_named(std::string_view name) {
+  const auto found = std::ranges::find(kEndpoints, name, &EndpointFacts::name);
+  if (found == kEndpoints.end()) return std::nullopt;
+  return static_cast<Endpoint>(found - kEndpoints.begin());
+}
+
+std::optional<BenchTensor> parse_tensor(const std::string& text) {
+  constexpr std::int64_t kMostValues = std::int64_t{1} << 24;
+  const std::size_t equals = text.find('=');
+  if (equals == 0 || equals == std::string::npos) return std::nullopt;
+  BenchTensor tensor{text.substr(0, equals), {}};
+  std::int64_t values = 1;
+  for (std::size_t begin = equals + 1; begin <= text.size();) {
+    const std::size_t end = std::min(text.find('x', begin), text.size());
+    std::int64_t extent = 0;
+    const auto parsed = std::from_chars(text.data() + begin, text.data() + end, extent);
+    if (parsed.ec != std::errc() || parsed.ptr != text.data() + end || extent < 1 || extent > kMostValues / values) return std::nullopt;
+    values *= extent;
+    tensor.shape.push_back(extent);
+    begin = end + 1;
+  }
+  return tensor;
+}
+
 bool parse_goodput(const std::string& text, Goodput& goodput) {
   const auto colon = text.find(':');
   if (colon == std::string::npos) return false;
@@ -141,7 +183,8 @@ int run_bench(const BenchOptions& options) {
   const auto first_measured = bodies->begin() + static_cast<std::ptrdiff_t>(options.warmup);
   const std::vector<std::string> warmup_bodies(bodies->begin(), first_measured);
   bodies->erase(bodies->begin(), first_measured);
-  Client client(io, std::move(*endpoints), request_head(options, *target), options.timeout);
+  const bool streams = facts_of(options.endpoint).streams;
+  Client client(io, *endpoints, request_head(options, *target), options.timeout, streams);
   std::vector<Outcome> outcomes;
   LoadOptions warmup_load;
   warmup_load.request_rate = std::numeric_limits<double>::infinity();
@@ -157,9 +200,14 @@ int run_bench(const BenchOptions& options) {
 
   const bool shows_progress = !options.quiet && isatty(STDERR_FILENO) != 0;
   Load load(io, client, *bodies, {options.request_rate, options.max_concurrency, options.seed, shows_progress});
+  const auto figures = [&] { return streams ? std::nullopt : read_figures(*endpoints, *target, options.api_key); };
+  const std::optional<ServerFigures> before = figures();
   const double seconds = load.run(outcomes);
+  const std::optional<ServerFigures> after = figures();
   if (options.verify) compare(references, *bodies, outcomes);
-  const Summary summary = summarise(outcomes, seconds, options.goodput);
+  Summary summary = summarise(outcomes, seconds, options.goodput);
+  if (!streams) summary.items = summary.completed * (options.endpoint == Endpoint::kPredict ? 1 : options.batch_size);
+  if (before && after) summary.server = {.cpu_seconds = after->cpu_seconds - before->cpu_seconds, .resident_bytes = after->resident_bytes};
   if (!options.quiet) std::fputs(to_report(summary).c_str(), stdout);
   if (!options.json_file.empty()) {
     if (auto written = write_file(options.json_file, to_json(summary, options)); !written) return fail(written.error());

@@ -1,4 +1,5 @@
-// `braid bench serve`: a token-aware load generator for OpenAI-compatible servers. One thread, one coroutine a request.
+// `braid bench serve`: a token-aware load generator for OpenAI-compatible servers, and one of whole answers: vectors, ranks, classes and
+// predictions. One thread, one coroutine a request.
 #pragma once
 
 #include <chrono>
@@ -6,10 +7,30 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace braid::bench {
 
-enum class Endpoint : std::uint8_t { kCompletions, kChat };
+enum class Endpoint : std::uint8_t { kCompletions, kChat, kEmbeddings, kRerank, kScore, kClassify, kPredict };
+
+struct EndpointFacts {
+  std::string_view name;   // on the command line
+  std::string_view route;  // behind /v1
+  bool streams = false;    // else an answer comes whole, to some texts at once
+};
+
+const EndpointFacts& facts_of(Endpoint endpoint);
+std::optional<Endpoint> endpoint_named(std::string_view name);
+
+// A synthetic tensor of /v1/predict.
+struct BenchTensor {
+  std::string name;
+  std::vector<std::int64_t> shape;
+};
+
+// "x=32x64"; nothing for anything else.
+std::optional<BenchTensor> parse_tensor(const std::string& text);
 
 // What a request must keep to count for goodput, in milliseconds.
 struct Goodput {
@@ -28,8 +49,11 @@ struct BenchOptions {
   double request_rate = std::numeric_limits<double>::infinity();  // arrivals a second, Poisson; infinite: all at once
   std::int64_t input_len = 128;                                   // words of a synthetic prompt
   std::int64_t distinct = 0;                                      // different synthetic prompts, used in turn; 0: each request has its own
+  std::int64_t batch_size = 1;                                    // texts of a request for vectors, ranks, scores or classes
+  std::vector<BenchTensor> tensors;                               // synthetic inputs of /v1/predict
   std::int64_t output_len = 128;                                  // max_tokens, unless a prompt of the file has its own
-  std::string prompts_file;  // JSON lines with "prompt" or "messages", and "max_tokens"; empty: synthetic
+  // JSON lines with "prompt" or "messages", and "max_tokens", or with the "inputs" of a prediction; empty: synthetic
+  std::string prompts_file;
   bool ignore_eos = false;
   double temperature = 0.0;
   std::uint64_t seed = 0;                      // of the prompts and the arrivals

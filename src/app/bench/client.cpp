@@ -35,8 +35,10 @@ struct Client::Connection : std::enable_shared_from_this<Connection> {
   std::string failure;  // of the exchange; empty: the response was read to its end
 };
 
-Client::Client(asio::io_context& io, std::vector<tcp::endpoint> endpoints, std::string head, std::chrono::milliseconds timeout)
-    : io_(io), endpoints_(std::move(endpoints)), head_(std::move(head)), timeout_(timeout), buffer_(std::size_t{64} << 10) {}
+Client::Client(asio::io_context& io, std::vector<tcp::endpoint> endpoints, std::string head, std::chrono::milliseconds timeout,
+               bool streams)
+    : io_(io), endpoints_(std::move(endpoints)), head_(std::move(head)), timeout_(timeout), streams_(streams),
+      buffer_(std::size_t{64} << 10) {}
 
 std::shared_ptr<Client::Connection> Client::take_idle() {
   if (idle_.empty()) return nullptr;
@@ -99,6 +101,7 @@ void Client::judge(const ResponseReader& reader, const Connection& connection, S
     outcome.failure = "protocol";
     outcome.message = "the response is no HTTP, or an event in it has no end";
   } else {
+    if (!streams_) meter.on_whole(reader.body(), Clock::now());
     meter.finish();
   }
 }
@@ -116,11 +119,12 @@ asio::awaitable<void> Client::send(const std::string& body, Outcome& outcome) {
       if (connection == nullptr) co_return;
     }
     StreamMeter meter(parser_, start, outcome);
-    ResponseReader reader([&](std::string_view data) {
+    const auto on_event = [&](std::string_view data) {
       const auto before = meter.chunks();
       meter.on_event(data, Clock::now());
       chunks_ += meter.chunks() - before;
-    });
+    };
+    ResponseReader reader = streams_ ? ResponseReader(on_event) : ResponseReader();
     co_await exchange(connection, request, reader);
     connection->finished = true;
     connection->deadline.cancel();

@@ -26,7 +26,7 @@ class Client {
  public:
   // `head` is everything of a request up to the value of Content-Length.
   Client(boost::asio::io_context& io, std::vector<boost::asio::ip::tcp::endpoint> endpoints, std::string head,
-         std::chrono::milliseconds timeout);
+         std::chrono::milliseconds timeout, bool streams = true);
 
   // Fills `outcome`, which outlives the call, as does `body`. The time runs from the call: connecting counts, unless a connection of an
   // earlier request is still open.
@@ -45,6 +45,7 @@ class Client {
   std::vector<boost::asio::ip::tcp::endpoint> endpoints_;
   std::string head_;
   std::chrono::milliseconds timeout_;
+  bool streams_;  // otherwise answers come whole
   std::vector<std::shared_ptr<Connection>> idle_;
   simdjson::dom::parser parser_;
   std::vector<char> buffer_;  // one for all connections: it is emptied before the next is read

@@ -77,6 +77,25 @@ void StreamMeter::on_event(std::string_view data, Clock::time_point now) {
   if (usage["prompt_tokens"].get(tokens) == simdjson::SUCCESS) outcome_.input_tokens = tokens;
 }
 
+void StreamMeter::on_whole(std::string_view body, Clock::time_point now) {
+  count_chunk(now);
+  finished_ = true;
+  outcome_.output_tokens = 0;
+  simdjson::dom::object answer;
+  if (parser_.parse(body.data(), body.size()).get(answer) != simdjson::SUCCESS) {
+    outcome_.failure = "protocol";
+    outcome_.message = "the answer is no JSON object";
+    return;
+  }
+  for (const char* name : {"data", "results", "outputs"}) {
+    simdjson::dom::element said;
+    if (answer[name].get(said) == simdjson::SUCCESS) outcome_.text = simdjson::minify(said);
+  }
+  std::int64_t tokens = 0;
+  outcome_.has_usage = answer["usage"]["prompt_tokens"].get(tokens) == simdjson::SUCCESS;
+  outcome_.input_tokens = tokens;
+}
+
 void StreamMeter::finish() {
   if (!outcome_.failure.empty()) return;
   if (!finished_) {

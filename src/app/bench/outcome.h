@@ -32,6 +32,8 @@ class StreamMeter {
       : parser_(parser), start_(start), outcome_(outcome) {}
 
   void on_event(std::string_view data, Clock::time_point now);
+  // Of an answer that came whole: its usage, and what it says, as text.
+  void on_whole(std::string_view body, Clock::time_point now);
   // After the end of the stream: what is still missing becomes the failure.
   void finish();
   std::int64_t chunks() const { return chunks_; }

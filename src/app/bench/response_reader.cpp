@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::size_t kMaxHead = 64 << 10;
 constexpr std::size_t kMaxErrorBody = 4096;
+constexpr std::size_t kMaxBody = 1 << 30;
 constexpr std::size_t kMaxEvent = 16 << 20;  // and line of one: what has none would take all memory
 
 bool equals_ignoring_case(std::string_view a, std::string_view b) {
@@ -117,6 +118,11 @@ void ResponseReader::read_framing_line(std::string_view line) {
 void ResponseReader::read_content(std::string_view bytes) {
   if (status_ < 200 || status_ >= 300) {
     error_body_.append(bytes.substr(0, kMaxErrorBody - std::min(kMaxErrorBody, error_body_.size())));
+    return;
+  }
+  if (!on_event_) {
+    data_.append(bytes);
+    if (data_.size() > kMaxBody) state_ = State::kBroken;
     return;
   }
   while (!bytes.empty()) {

@@ -1,4 +1,4 @@
-// One HTTP/1.1 response read piece by piece: head, chunked or plain body, and the server-sent events in it.
+// One HTTP/1.1 response read piece by piece: head, chunked or plain body, and the server-sent events in it, or all of it.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,8 @@ class ResponseReader {
   using OnEvent = std::function<void(std::string_view data)>;
 
   explicit ResponseReader(OnEvent on_event) : on_event_(std::move(on_event)) {}
+  // Keeps the body as it is.
+  ResponseReader() = default;
 
   void feed(std::string_view bytes);
   // The peer closed: ends a body that has neither length nor chunks, breaks any other.
@@ -23,6 +25,8 @@ class ResponseReader {
   State state() const { return state_; }
   int status() const { return status_; }
   bool keeps_alive() const { return keeps_alive_; }
+  // Of a success, without on_event.
+  const std::string& body() const { return data_; }
   // The start of the body of an answer that is no success.
   const std::string& error_body() const { return error_body_; }
 
@@ -35,12 +39,12 @@ class ResponseReader {
   void read_content(std::string_view bytes);
   void read_event_line(std::string_view line);
 
-  OnEvent on_event_;
+  OnEvent on_event_;  // empty: the body is kept
   State state_ = State::kHead;
   Framing framing_ = Framing::kUntilClose;
   std::string pending_;  // an unfinished head or framing line
   std::string line_;     // an unfinished line of an event
-  std::string data_;     // of the event so far
+  std::string data_;     // of the event so far, or the body
   std::string error_body_;
   std::uint64_t left_ = 0;  // bytes of the body or of the chunk
   int status_ = 0;

@@ -22,6 +22,15 @@ bool keeps(const Outcome& outcome, const Goodput& limits) {
   return within(limits.ttft_ms, outcome.ttft_ms) && within(limits.tpot_ms, tpot_ms(outcome)) && within(limits.e2el_ms, outcome.e2el_ms);
 }
 
+constexpr double kMebibyte = 1024.0 * 1024.0;
+
+double rate_of_items(const Summary& summary) {
+  return summary.duration_s > 0 ? static_cast<double>(summary.items) / summary.duration_s : 0.0;
+}
+
+// Of them so many were busy, on average.
+double processors_of(const Summary& summary) { return summary.duration_s > 0 ? summary.server->cpu_seconds / summary.duration_s : 0.0; }
+
 std::string distribution_json(std::string_view name, const Distribution& d) {
   return fmt::format(
       "\"mean_{0}_ms\":{1},\"median_{0}_ms\":{2},\"std_{0}_ms\":{3},\"p50_{0}_ms\":{4},\"p90_{0}_ms\":{5},\"p95_{0}_ms\":{6},"
@@ -102,14 +111,20 @@ std::string to_report(const Summary& summary) {
       summary.completed, summary.duration_s, summary.input_tokens, summary.output_tokens, summary.request_throughput,
       summary.output_throughput, summary.total_throughput);
   auto to = std::back_inserter(out);
+  if (summary.items > 0) fmt::format_to(to, "Texts or predictions/s    {:>10.2f}\n", rate_of_items(summary));
+  if (summary.server)
+    fmt::format_to(to, "Server's processors       {:>10.2f}\nServer's memory (MiB)     {:>10.1f}\n", processors_of(summary),
+                   summary.server->resident_bytes / kMebibyte);
   if (summary.goodput) fmt::format_to(to, "Goodput (requests/s)      {:>10.2f}\n", *summary.goodput);
-  if (summary.without_usage > 0) fmt::format_to(to, "Without usage (chunks counted) {:>5}\n", summary.without_usage);
+  if (summary.without_usage > 0 && summary.items == 0) fmt::format_to(to, "Without usage (chunks counted) {:>5}\n", summary.without_usage);
   for (const auto& [kind, count] : summary.failures) fmt::format_to(to, "Failed: {:<18}{:>10}\n", kind, count);
   if (!summary.first_failure.empty()) fmt::format_to(to, "First failure: {}\n", printable(summary.first_failure));
   fmt::format_to(to, "\n{:<26}{:>10}{:>10}{:>10}{:>10}{:>10}\n", "ms", "mean", "p50", "p90", "p99", "max");
-  out += distribution_line("Time to first token", summary.ttft);
-  out += distribution_line("Time per output token", summary.tpot);
-  out += distribution_line("Inter-token latency", summary.itl);
+  if (summary.items == 0) {
+    out += distribution_line("Time to first token", summary.ttft);
+    out += distribution_line("Time per output token", summary.tpot);
+    out += distribution_line("Inter-token latency", summary.itl);
+  }
   out += distribution_line("End-to-end latency", summary.e2el);
   return out;
 }
@@ -128,6 +143,10 @@ std::string to_json(const Summary& summary, const BenchOptions& options) {
       "\"total_token_throughput\":{},",
       options.num_prompts, options.max_concurrency, rate, options.seed, summary.completed, failed, failures, summary.duration_s,
       summary.input_tokens, summary.output_tokens, summary.request_throughput, summary.output_throughput, summary.total_throughput);
+  if (summary.items > 0) out += fmt::format("\"items\":{},\"item_throughput\":{},", summary.items, rate_of_items(summary));
+  if (summary.server)
+    out += fmt::format("\"server_cpu_seconds\":{},\"server_processors\":{},\"server_resident_bytes\":{},", summary.server->cpu_seconds,
+                       processors_of(summary), summary.server->resident_bytes);
   if (summary.goodput) out += fmt::format("\"request_goodput\":{},", *summary.goodput);
   out += distribution_json("ttft", summary.ttft) + distribution_json("tpot", summary.tpot) + distribution_json("itl", summary.itl) +
          distribution_json("e2el", summary.e2el);

@@ -15,11 +15,19 @@ struct Distribution {
   double mean = 0, median = 0, std = 0, p50 = 0, p90 = 0, p95 = 0, p99 = 0, max = 0;
 };
 
+// What of the server its metrics say.
+struct ServerFigures {
+  double cpu_seconds = 0;
+  double resident_bytes = 0;
+};
+
 struct Summary {
   std::int64_t completed = 0;
   std::map<std::string, std::int64_t> failures;  // by kind
   std::string first_failure;                     // what the first one said
   std::int64_t without_usage = 0;                // completed requests whose tokens are counted by chunks
+  std::int64_t items = 0;               // texts or predictions of completed requests whose answers came whole; 0: they were streams
+  std::optional<ServerFigures> server;  // processor time during the run, memory after it
   double duration_s = 0;
   std::int64_t input_tokens = 0;
   std::int64_t output_tokens = 0;

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 #include <limits>
+#include <optional>
+#include <utility>
 #include <vector>
 
 namespace braid::app {
@@ -16,12 +18,10 @@ CLI::App* add_bench(CLI::App& app, bench::BenchOptions& options) {
   serve
       ->add_option_function<std::string>(
           "--endpoint",
-          [&options](const std::string& name) {
-    options.endpoint = name == "chat" ? bench::Endpoint::kChat : bench::Endpoint::kCompletions;
-          },
-          "Route to ask: completions or chat")
+          [&options](const std::string& name) { options.endpoint = bench::endpoint_named(name).value_or(bench::Endpoint::kCompletions); },
+          "Route to ask: completions, chat, embeddings, rerank, score, classify or predict")
       ->default_str("completions")
-      ->check(CLI::IsMember({"completions", "chat"}));
+      ->check(CLI::IsMember({"completions", "chat", "embeddings", "rerank", "score", "classify", "predict"}));
   serve->add_option("--model", options.model, "Model to name in requests")->capture_default_str();
   serve->add_option("--api-key", options.api_key, "Sent as a bearer token");
   add_count(*serve, "--num-prompts", options.num_prompts, 1, kMost, "Requests to send");
@@ -30,8 +30,22 @@ CLI::App* add_bench(CLI::App& app, bench::BenchOptions& options) {
              "Arrivals a second (Poisson); inf: all at once");
   add_count(*serve, "--input-len", options.input_len, 1, kMost, "Words of a synthetic prompt");
   add_count(*serve, "--distinct", options.distinct, 0, kMost, "Different synthetic prompts, used in turn; 0: each request has its own");
+  add_count(*serve, "--batch-size", options.batch_size, 1, kMost, "Texts of a request for vectors, ranks, scores or classes");
+  serve
+      ->add_option_function<std::vector<std::string>>(
+          "--tensor",
+          [&options](const std::vector<std::string>& tensors) {
+    for (const std::string& text : tensors) {
+      std::optional<bench::BenchTensor> tensor = bench::parse_tensor(text);
+      if (!tensor) throw CLI::ValidationError("--tensor", fmt::format("'{}' is no input: write its name and its sizes, x=32x64", text));
+      options.tensors.push_back(std::move(*tensor));
+    }
+          },
+          "Synthetic inputs of a prediction, by name and sizes: x=32x64")
+      ->type_name("NAME=SIZES");
   add_count(*serve, "--output-len", options.output_len, 1, kMost, "Tokens of an answer at most");
-  serve->add_option("--prompts-file", options.prompts_file, "JSON lines with \"prompt\" or \"messages\"; synthetic prompts if not given");
+  serve->add_option("--prompts-file", options.prompts_file,
+                    "JSON lines with \"prompt\", \"messages\" or \"inputs\"; synthetic ones if not given");
   serve->add_flag("--ignore-eos", options.ignore_eos, "Answers always have their full length");
   add_number(*serve, "--temperature", options.temperature, 0.0, 100.0, "Sampling temperature");
   serve->add_option("--seed", options.seed, "Of prompts and arrivals")->capture_default_str();
