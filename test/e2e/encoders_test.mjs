@@ -9,7 +9,7 @@ import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { embedMany } from "ai";
 import { CohereClient, CohereClientV2 } from "cohere-ai";
 import { OpenAIEmbeddings } from "@langchain/openai";
-import { serve, sourceFolder } from "./support/processes.mjs";
+import { braid, serve, sourceFolder } from "./support/processes.mjs";
 import { collect, post, story } from "./support/client.mjs";
 
 const demo = path.join(sourceFolder, "models/demo-q8_0.gguf");
@@ -196,6 +196,24 @@ test("each token's vector is given where the server or the request says so", asy
   const ids = [...tokens.slice(0, 4), 9, 10, 11];
   const cut = await ask(other, "/v1/embeddings", { input: [ids], truncate_prompt_tokens: 4 });
   assert.deepEqual(cut.data, (await ask(other, "/v1/embeddings", { input: [ids.slice(0, 4)] })).data, "ids are all the client's: none of them closes a text");
+});
+
+test("braid info tells of what reads texts and of networks", async (t) => {
+  const told = async (...args) => {
+    const { code, stdout, stderr } = await braid(t, ["info", ...args]);
+    assert.equal(code, 0, stderr);
+    return stdout;
+  };
+  const tasks = await told(folder("jina-v3-tasks"));
+  assert.match(tasks, /family +xlm-roberta\n/);
+  assert.match(tasks, /vectors +32 numbers, of the mean of all tokens, of length 1\n/);
+  assert.match(tasks, /tasks +retrieval\.query, retrieval\.passage, separation/);
+  assert.match(await told(folder("bert-labels")), /classes +label0, label1, label2\n/);
+  const network = await told(path.join(sourceFolder, "test/model/reference/networks/gru"));
+  assert.match(network, /h0 +float32 \[2, batch, 12\], optional\n/);
+  assert.match(network, /hn +float32 \[2, batch, 12\]\n/);
+  const sizes = await Promise.all([[], ["--dtype", "int8"]].map((more) => told(folder("bert"), ...more)));
+  assert.notEqual(sizes[0], sizes[1], "8 bits take less memory");
 });
 
 test("Cohere's SDK gets ranks from both of its paths", async (t) => {

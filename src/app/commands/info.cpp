@@ -1,4 +1,5 @@
 #include "app/commands/commands.h"
+#include "app/commands/info_vectors.h"
 #include "app/loaded_model.h"
 #include "app/units.h"
 #include "braid/printable.h"
@@ -139,6 +140,10 @@ Result<void> print_memory(const files::GgufFile& file, const ModelReportOptions&
 }  // namespace
 
 int run_command(const ModelReportOptions& options) {
+  if (reports_vectors(options)) {
+    const Result<void> printed = print_vectors(options);
+    return printed ? EXIT_SUCCESS : report(printed.error());
+  }
   const auto file = open_model(options.model.model);
   if (!file) return report(file.error());
   const std::string kind = file->version() == 0 ? "a Hugging Face folder" : fmt::format("GGUF version {}", file->version());
