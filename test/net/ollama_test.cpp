@@ -129,7 +129,7 @@ TEST(Ollama, NamesTheFieldThatIsWrong) {
       {"{}", "messages"},
       {R"({"messages":7})", "messages"},
       {R"({"messages":[{"role":"user"}]})", "messages[0].content"},
-      {R"({"messages":[{"role":"user","content":"a","images":["x"]}]})", "messages[0].images"},
+      {R"({"messages":[{"role":"user","content":"a","images":["x"]}]})", "messages[0].images[0]"},
       {messages + R"("options":{"temperature":-1}})", "options.temperature"},
       {messages + R"("options":{"stop":[5]}})", "options.stop[0]"},
       {messages + R"("options":7})", "options"},

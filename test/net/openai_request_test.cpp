@@ -521,7 +521,7 @@ TEST(OpenAiMessages, ErrorsNameThePath) {
       {R"([{"role":"user"}])", "messages[0].content"},
       {R"([{"role":"user","content":null}])", "messages[0].content"},
       {R"([{"role":"user","content":"a"},{"role":"user","content":3}])", "messages[1].content"},
-      {R"([{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{}}]}])", "messages[0].content[1]"},
+      {R"([{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{}}]}])", "messages[0].content[1].image_url.url"},
       {R"([{"role":"user","content":[{"text":"a"}]}])", "messages[0].content[0].type"},
       {R"([{"role":"user","content":[{"type":"text","text":1}]}])", "messages[0].content[0].text"},
       {R"([{"role":"assistant","tool_calls":{}}])", "messages[0].tool_calls"},

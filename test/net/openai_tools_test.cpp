@@ -206,12 +206,19 @@ TEST(ForcedCalls, LetAReasoningModelThink) {
   EXPECT_TRUE(forced("<tool_call>", false, {"<think>", "</think>"}, true).starts_with("(...'</think>' '\n\n' ("));
 }
 
+// The fake model with another codec, for as long as that lives.
+ServedModel with_codec(const TextCodec& codec) {
+  ServedModel model = kFakeModel;
+  model.codec = &codec;
+  return model;
+}
+
 std::string rendered(const std::string& messages, const std::string& fields) {
   FakeCodec codec;
   codec.chat_template = "knows nothing";
   std::string body = R"({"messages":)" + messages + (fields.empty() ? "" : "," + fields) + "}";
   auto call = read_text(net::openai::read_chat, body, kFakeModel);
-  const auto prompts = net::encode_prompts(codec, *call);
+  const auto prompts = net::encode_prompts(with_codec(codec), *call);
   std::string text;
   for (const TokenId id : prompts->front()) text += static_cast<char>(id);
   return text;
@@ -233,7 +240,7 @@ TEST(ToolTexts, TellStringsFromOtherArguments) {
       "s":{"type":"string"},"n":{"type":"integer"},"o":{"anyOf":[{"type":"string"},{"type":"null"}]},"p":{"type":["string","null"]},
       "q":{"anyOf":[{"type":"string"},{"type":"integer"}]},"r":{}}}}}])");
   ASSERT_TRUE(call);
-  ASSERT_TRUE(net::encode_prompts(kFakeCodec, *call));
+  ASSERT_TRUE(net::encode_prompts(kFakeModel, *call));
   using Names = std::vector<std::pair<std::string, std::string>>;
   EXPECT_EQ(call->syntax->texts, (Names{{"f", "s"}}));
   EXPECT_EQ(call->syntax->optional_texts, (Names{{"f", "o"}, {"f", "p"}}));
@@ -242,7 +249,7 @@ TEST(ToolTexts, TellStringsFromOtherArguments) {
 TEST(ToolTexts, GiveArgumentsAsTextToATemplateThatJoinsThem) {
   std::string body = R"({"messages":[{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"{\"a\":[1,null]}"}}]}]})";
   auto call = read_text(net::openai::read_chat, body, kFakeModel);
-  const auto prompts = net::encode_prompts(JoiningCodec(), *call);
+  const auto prompts = net::encode_prompts(with_codec(JoiningCodec()), *call);
   ASSERT_TRUE(prompts);
   EXPECT_EQ(std::string(prompts->front().begin(), prompts->front().end()), R"({"a":[1,null]})");
 }
@@ -282,7 +289,7 @@ TEST(ToolTexts, GiveNoneAsContentToATemplateThatAsksForIt) {
   const auto rendered_by = [](const TextCodec& codec, const std::string& content) {
     std::string body = R"({"messages":[{"role":"assistant","content":)" + content + R"(,"tool_calls":[{"function":{"name":"f"}}]}]})";
     auto call = read_text(net::openai::read_chat, body, kFakeModel);
-    const auto prompts = net::encode_prompts(codec, *call);
+    const auto prompts = net::encode_prompts(with_codec(codec), *call);
     return prompts ? std::string(prompts->front().begin(), prompts->front().end()) : prompts.error().message;
   };
   EXPECT_EQ(rendered_by(CallsWithoutContentCodec(false), "null"), "calls");

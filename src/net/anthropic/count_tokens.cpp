@@ -16,7 +16,7 @@ Result<TextAnswer> count_tokens(Value& body, const ServedModel& model) {
   Result<Wish> wish = read_count(body, model);
   if (!wish) return wish.error();
   GenerationCall call(std::move(*wish));
-  const auto prompts = encode_prompts(*model.codec, call);
+  const auto prompts = encode_prompts(model, call);
   if (!prompts) return prompts.error();
   auto tokens = static_cast<std::int64_t>(prompts->front().size());
   std::string answer = fmt::format(R"({{"input_tokens":{})", tokens);

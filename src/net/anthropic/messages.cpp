@@ -1,5 +1,6 @@
 #include "net/anthropic/request.h"
 #include "net/json/fields.h"
+#include "net/wish/images.h"
 #include "net/wish/seal.h"
 
 #include <algorithm>
@@ -51,19 +52,60 @@ Error unsupported(const std::string& type, const std::string& path) {
   return invalid_argument(fmt::format("'{}' is a block of type '{}', which is not supported here", path, type), at_key(path, "type"));
 }
 
-// The blocks of one message, gathered by what chat makes of them.
-struct Gathered {
-  Gleaned& gleaned;
-  std::string text = {};
-  std::string reasoning = {};
-  ValueList calls = {};
-  ValueList results = {};  // chat messages of their own
-  bool marked = false;     // some block is where the client wants its prompt cached
+// Texts of blocks, joined by newlines, and images between them.
+struct Words {
+  std::string text = {};  // behind the last image
+  ValueList parts = {};   // all before
 
   void append_text(const std::string& piece) {
     if (!text.empty()) text += '\n';
     text += piece;
   }
+  void append_image(Value part) {
+    end_text();
+    parts.push_back(std::move(part));
+  }
+  bool empty() const { return text.empty() && parts.empty(); }
+  // Of a message: text, or parts where there are images.
+  Value take_content() {
+    if (parts.empty()) return Value(std::move(text));
+    end_text();
+    return Value(std::move(parts));
+  }
+
+ private:
+  void end_text() {
+    if (!text.empty()) parts.emplace_back(ValueDict{{"type", "text"}, {"text", std::move(text)}});
+    text.clear();
+  }
+};
+
+// The image of a block, given as base64 or by its address.
+Result<Value> image_of(const Value& block, const std::string& path) {
+  const Value* source = block.find("source");
+  const std::string source_path = at_key(path, "source");
+  if (source == nullptr) return missing(source_path);
+  const Result<std::string> type = member_text(*source, "type", source_path);
+  if (!type) return type.error();
+  const bool is_base64 = *type == "base64";
+  if (!is_base64 && *type != "url")
+    return invalid_argument(fmt::format("'{}' is '{}', not 'base64' or 'url'", at_key(source_path, "type"), *type),
+                            at_key(source_path, "type"));
+  const char* name = is_base64 ? "data" : "url";
+  Result<std::string> text = member_text(*source, name, source_path);
+  if (!text) return text.error();
+  if (is_base64) return wish::base64_image_part(std::move(*text), at_key(source_path, name));
+  return wish::image_part(std::move(*text), Value(), at_key(source_path, name));
+}
+
+// The blocks of one message, gathered by what chat makes of them.
+struct Gathered {
+  Gleaned& gleaned;
+  Words words = {};
+  std::string reasoning = {};
+  ValueList calls = {};
+  ValueList results = {};  // chat messages of their own
+  bool marked = false;     // some block is where the client wants its prompt cached
 };
 
 Result<void> gather_call(Gathered& gathered, const Value& block, const std::string& path) {
@@ -80,44 +122,52 @@ Result<void> gather_call(Gathered& gathered, const Value& block, const std::stri
   return {};
 }
 
-// What a tool gave back; where that is no text, the model is told so.
-Result<std::string> result_text(Gathered& gathered, const Value& content, const std::string& path) {
+// What a tool gave back; where that is neither text nor an image, the model is told so.
+Result<Value> result_content(Gathered& gathered, const Value& content, const std::string& path) {
   const auto* blocks = content.get_if<ValueList>();
-  if (blocks == nullptr) return block_text(content, path);
-  std::string joined;
+  if (blocks == nullptr) {
+    Result<std::string> whole = block_text(content, path);
+    return whole ? Result<Value>(std::move(*whole)) : whole.error();
+  }
+  Words words;
   for (std::size_t i = 0; i < blocks->size(); ++i) {
     const Value& block = (*blocks)[i];
     const std::string block_path = at_index(path, i);
     if (block.get_if<ValueDict>() == nullptr) return json::wrong_type(block_path, "an object", block);
     const Result<std::string> type = member_text(block, "type", block_path);
-    if (!type) return type;
+    if (!type) return type.error();
     std::string text;
+    if (*type == "image") {
+      Result<Value> image = image_of(block, block_path);
+      if (!image) return image;
+      words.append_image(std::move(*image));
+      continue;
+    }
     if (*type == "tool_reference") {
       const Result<std::string> name = member_text(block, "tool_name", block_path);
-      if (!name) return name;
+      if (!name) return name.error();
       gathered.gleaned.referenced_tools.insert(*name);
       text = fmt::format("The tool {} can be called now.", *name);
     } else if (*type == "text") {
       Result<std::string> own = member_text(block, "text", block_path);
-      if (!own) return own;
+      if (!own) return own.error();
       text = std::move(*own);
     } else if (std::optional<std::string> document = document_text(block)) {
       text = std::move(*document);
     } else {
-      text = fmt::format("({} {} that cannot be shown here)", *type == "image" ? "an" : "a", *type);
+      text = fmt::format("(a {} that cannot be shown here)", *type);
     }
-    if (i > 0) joined += '\n';
-    joined += text;
+    words.append_text(text);
   }
-  return joined;
+  return words.take_content();
 }
 
 Result<void> gather_result(Gathered& gathered, const Value& block, const std::string& path) {
   Result<std::string> id = member_text(block, "tool_use_id", path);
   if (!id) return id.error();
-  std::string text;
+  Value text = "";
   if (const Value* content = block.find("content"); content != nullptr && !content->is_null()) {
-    Result<std::string> read = result_text(gathered, *content, at_key(path, "content"));
+    Result<Value> read = result_content(gathered, *content, at_key(path, "content"));
     if (!read) return read.error();
     text = std::move(*read);
   }
@@ -127,7 +177,7 @@ Result<void> gather_result(Gathered& gathered, const Value& block, const std::st
 
 // Those that this server can read, in whose message they do not belong, or that hold something the answer would have to be about.
 bool is_essential(const std::string& type) {
-  constexpr std::array<std::string_view, 7> kTypes = {"image", "document", "audio", "tool_use", "tool_result", "thinking", "text"};
+  constexpr std::array<std::string_view, 6> kTypes = {"document", "audio", "tool_use", "tool_result", "thinking", "text"};
   return std::find(kTypes.begin(), kTypes.end(), type) != kTypes.end();
 }
 
@@ -146,14 +196,19 @@ Result<void> gather(Gathered& gathered, const Value& block, bool assistant, cons
   if (!type) return type.error();
   if (*type == "text") {
     const Result<std::string> text = member_text(block, "text", path);
-    if (text) gathered.append_text(*text);
+    if (text) gathered.words.append_text(*text);
     return text ? Result<void>() : text.error();
+  }
+  if (*type == "image") {
+    Result<Value> image = image_of(block, path);
+    if (image) gathered.words.append_image(std::move(*image));
+    return image ? Result<void>() : image.error();
   }
   if (assistant && *type == "thinking") return gather_thought(gathered, block, path);
   if (assistant && *type == "tool_use") return gather_call(gathered, block, path);
   if (!assistant && *type == "tool_result") return gather_result(gathered, block, path);
   if (const std::optional<std::string> document = document_text(block)) {
-    gathered.append_text(*document);
+    gathered.words.append_text(*document);
     return {};
   }
   if (is_essential(*type)) return unsupported(*type, path);
@@ -164,7 +219,7 @@ Result<void> gather(Gathered& gathered, const Value& block, bool assistant, cons
 Result<Gathered> gather_content(const Value& content, bool assistant, const std::string& path, Gleaned& gleaned) {
   Gathered gathered{gleaned};
   if (const auto* text = content.get_if<std::string>()) {
-    gathered.text = *text;
+    gathered.words.text = *text;
     return gathered;
   }
   const auto* blocks = content.get_if<ValueList>();
@@ -224,16 +279,16 @@ Result<void> append_message(ValueList& chat, const Value& message, const std::st
   Result<Gathered> gathered = gather_content(*content, assistant, content_path, gleaned);
   if (!gathered) return gathered.error();
   if (*role == "system") {
-    gathered->text = without_header_lines(std::move(gathered->text));
-    if (gathered->text.empty()) return {};
+    if (gathered->words.parts.empty()) gathered->words.text = without_header_lines(std::move(gathered->words.text));
+    if (gathered->words.empty()) return {};
   }
-  const bool only_results = gathered->text.empty() && !gathered->results.empty();
+  const bool only_results = gathered->words.empty() && !gathered->results.empty();
   for (Value& result : gathered->results) chat.push_back(std::move(result));
   if (only_results) {
     if (gathered->marked) chat.back().get_if<ValueDict>()->emplace_back("cache_control", true);
     return {};
   }
-  ValueDict entry{{"role", *role}, {"content", std::move(gathered->text)}};
+  ValueDict entry{{"role", *role}, {"content", gathered->words.take_content()}};
   if (!gathered->reasoning.empty()) entry.emplace_back("reasoning_content", std::move(gathered->reasoning));
   if (!gathered->calls.empty()) entry.emplace_back("tool_calls", std::move(gathered->calls));
   if (gathered->marked) entry.emplace_back("cache_control", true);

@@ -237,7 +237,7 @@ Result<std::shared_ptr<MessageDetails>> edit_context(MessageFields& fields, cons
     Result<Wish> wish = wish::finish_chat(fields.chat, messages, path_of, "messages");
     if (!wish) return wish.error();
     GenerationCall call(std::move(*wish));
-    const auto prompts = encode_prompts(*fields.chat.model.codec, call);
+    const auto prompts = encode_prompts(fields.chat.model, call);
     if (!prompts) return prompts.error();
     return static_cast<std::int64_t>(prompts->front().size());
   };

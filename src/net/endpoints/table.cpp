@@ -103,7 +103,7 @@ constexpr auto kTable = std::to_array<Endpoint>({
     {Method::kGet, "/responses/", true, Caller::kKey, kResponse},
     {Method::kDelete, "/responses/", true, Caller::kKey, kDeleteResponse},
     {Method::kPost, "/messages", false, Caller::kKey, &Dialects::messages},
-    {Method::kPost, "/messages/count_tokens", false, Caller::kKey, TextJob{anthropic::count_tokens, &anthropic::kVoice}},
+    {Method::kPost, "/messages/count_tokens", false, Caller::kKey, TextJob{anthropic::count_tokens, &anthropic::kVoice, true}},
     {Method::kPost, "/embeddings", false, Caller::kKey, &Dialects::embeddings},
     {Method::kPost, "/rerank", false, Caller::kKey, &Dialects::rerank},
     {Method::kPost, "/v2/rerank", false, Caller::kKey, &Dialects::rerank},  // Cohere's
@@ -116,7 +116,7 @@ constexpr auto kTable = std::to_array<Endpoint>({
     {Method::kPost, "/rl/act", false, Caller::kKey, PolicyWork{rl::act, &Dialects::text_policy}},
     {Method::kPost, "/rl/rollout", false, Caller::kKey, &Dialects::rollout},
     {Method::kPost, "/perplexity", false, Caller::kKey, &Dialects::perplexity},
-    {Method::kPost, "/tokenize", false, Caller::kKey, TextJob{text::tokenize}},
+    {Method::kPost, "/tokenize", false, Caller::kKey, TextJob{text::tokenize, &kOpenAiVoice, true}},
     {Method::kPost, "/detokenize", false, Caller::kKey, TextJob{text::detokenize}},
     {Method::kPost, "/apply-template", false, Caller::kKey, TextJob{text::apply_template}},
     {Method::kPost, "/abort", false, Caller::kKey, kAbort},

@@ -2,6 +2,9 @@
 #pragma once
 
 #include "braid/constraint.h"
+#include "braid/image_reader.h"
+#include "braid/media_span.h"
+#include "braid/pixels.h"
 #include "net/generation/parser/answer_syntax.h"
 #include "net/wish/wish.h"
 
@@ -23,6 +26,9 @@ struct GenerationCall : Wish {
   std::optional<AnswerSyntax> syntax;       // how a chat's answer is split, known once it is rendered; nothing: it is text throughout
   std::vector<std::string> echoes;          // [prompts]: the prompts' texts, if `echo`; of a chat, the last message's that is gone on with
   std::vector<std::int32_t> second_begins;  // [prompts], GenerationRequest::second_text, if there are second_texts
+  std::vector<ReadImage> read;              // [images], once they are
+  std::vector<MediaSpan> media;             // of a chat's prompt: GenerationRequest's
+  std::vector<SharedPixels> pixels;         // likewise: its images
   std::vector<std::vector<TokenId>> prompt_tokens;  // [prompts], if `return_token_ids`
 };
 

@@ -1,7 +1,9 @@
 #include "net/generation/preparation.h"
 
+#include "net/generation/fetched_images.h"
 #include "net/generation/forced_calls.h"
 #include "net/generation/prompts.h"
+#include "net/generation/shown_images.h"
 #include "net/generation/strict_calls.h"
 #include "net/generation/thinking_budget.h"
 #include "net/generation/token_rules.h"
@@ -36,6 +38,7 @@ struct Preparation {
   std::optional<Value> document = {};       // once parsed
   AskedModel asked = {};                    // likewise
   ModelHold model = {};                     // once found, on the loop
+  std::vector<std::string> seeing = {};     // likewise: where that one does not, names of models that see
   std::optional<GenerationCall> call = {};  // once read
   Prompts prompts = {};
 
@@ -73,9 +76,20 @@ struct Preparation {
     return invalid_argument(fmt::format("the model '{}' reads texts and generates none", model->id), "model");
   }
 
+  // Whether there is something that has to be waited for on the loop, before the prompt can be made.
+  bool fetches() const { return model->images != nullptr && has_unfetched(*call); }
+
+  Result<void> check_images() const {
+    if (call->images.empty()) return {};
+    if (model->images == nullptr) return cannot_see(*model, *call, seeing);
+    if (!call->prompt_tail && !call->prompt_head) return {};
+    return invalid_argument("a prompt with images cannot be cut to a number of tokens", "truncate_prompt_tokens");
+  }
+
   Result<void> encode() {
     if (call->said_at_once) return {};
-    Result<Prompts> encoded = call->drops_oldest_turns ? encode_last_turns(*model, *call) : encode_prompts(*model->codec, *call);
+    if (const Result<void> seen = check_images(); !seen) return seen;
+    Result<Prompts> encoded = call->drops_oldest_turns ? encode_last_turns(*model, *call) : encode_prompts(*model, *call);
     if (!encoded) return encoded.error();
     prompts = std::move(*encoded);
     cut_prompts(prompts, *call, *model);
@@ -144,6 +158,14 @@ struct Preparation {
   Prepared take() { return {std::move(model), std::move(*call), std::move(prompts)}; }
 };
 
+// Names of models that are loaded and see images.
+std::vector<std::string> seeing_models(const ServiceStatus& status) {
+  std::vector<std::string> names;
+  for (const ServedModel* model : status.models.all())
+    if (model->images != nullptr) names.push_back(model->id);
+  return names;
+}
+
 }  // namespace
 
 asio::awaitable<Result<Prepared>> prepare(Service& service, const Dialect& dialect, std::string_view client, std::string& body,
@@ -166,11 +188,12 @@ asio::awaitable<Result<Prepared>> prepare(Service& service, const Dialect& diale
   if (model && *model == nullptr) model = co_await await_model(service.status, abandonment, preparation.asked);
   if (!model) co_return model.error();
   preparation.model = std::move(*model);
+  if (preparation.model->images == nullptr) preparation.seeing = seeing_models(service.status);
   if (is_short && body.size() + dialect.recalled_bytes(*preparation.document, client) <= most) {
     result = preparation.read();
     if (!result) co_return result.error();
     const bool is_little = bytes_to_encode(*preparation.call) <= most;  // of a query beside each of many documents it is not
-    if (is_little && !preparation.call->wants_constraint() && preparation.call->stop_patterns.empty()) {
+    if (is_little && !preparation.call->wants_constraint() && preparation.call->stop_patterns.empty() && preparation.call->images.empty()) {
       result = preparation.encode();
       if (!result) co_return result.error();
       co_return preparation.take();
@@ -178,8 +201,16 @@ asio::awaitable<Result<Prepared>> prepare(Service& service, const Dialect& diale
   }
   std::function<void()> work = [&preparation, &result] {
     if (!preparation.call) result = preparation.read();
-    if (result) result = preparation.encode();
+    if (result && !preparation.fetches()) result = preparation.encode();
   };
+  if (!preparation.call || !preparation.fetches()) {
+    const Result<void> ran = co_await run_codec_job(service, abandonment, work);
+    if (!ran) co_return ran.error();
+    if (!result) co_return result.error();
+    if (!preparation.fetches()) co_return preparation.take();
+  }
+  const Result<void> fetched = co_await fetch_images(service, abandonment, *preparation.call);
+  if (!fetched) co_return fetched.error();
   const Result<void> ran = co_await run_codec_job(service, abandonment, std::move(work));
   if (!ran) co_return ran.error();
   if (!result) co_return result.error();

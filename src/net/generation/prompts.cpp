@@ -1,5 +1,6 @@
 #include "net/generation/prompts.h"
 
+#include "net/generation/shown_images.h"
 #include "net/generation/tool_texts.h"
 
 #include <algorithm>
@@ -77,7 +78,8 @@ std::optional<AnswerSyntax> syntax_of(const TextCodec& codec, const std::optiona
   return syntax;
 }
 
-Result<Prompts> encode_chat(const TextCodec& codec, GenerationCall& call) {
+Result<Prompts> encode_chat(const ServedModel& model, GenerationCall& call) {
+  const TextCodec& codec = *model.codec;
   auto& chat = std::get<ChatPrompt>(call.prompt);
   const std::string_view source = codec.template_source(chat);
   if (!call.prompt_ids.empty()) {
@@ -86,12 +88,16 @@ Result<Prompts> encode_chat(const TextCodec& codec, GenerationCall& call) {
     call.syntax = syntax_of(codec, call.tools, source, written);
     return Prompts{call.prompt_ids};
   }
-  const Result<RenderedChat> rendered = render_chat(codec, chat);
+  const Result<void> read = read_images(model, call);
+  if (!read) return read.error();
+  const Result<RenderedChat> rendered = call.images.empty() ? render_chat(codec, chat) : render_with_images(model, call);
   if (!rendered) return rendered.error();
   call.syntax = syntax_of(codec, call.tools, source, rendered->text);
   const EncodeOptions options{.add_special = call.add_special.value_or(false), .parse_special = true, .literal = rendered->literal};
   Result<std::vector<TokenId>> ids = codec.encode(rendered->text, options);
   if (!ids) return ids.error();
+  const Result<void> placed = call.images.empty() ? Result<void>() : place_images(model, call, *ids);
+  if (!placed) return placed.error();
   Prompts prompts;
   prompts.push_back(std::move(*ids));
   return prompts;
@@ -187,6 +193,7 @@ GenerationRequest request_of(const GenerationCall& call, std::vector<TokenId> pr
 Result<RenderedChat> render_chat(const TextCodec& codec, ChatPrompt& chat) {
   const std::string_view source = codec.template_source(chat);
   if (!knows_tools(source)) write_tools_as_text(chat);
+  if (wants_parts(source)) write_contents_as_parts(chat);
   if (asks_for_none(source)) {
     ChatPrompt bare = chat;
     if (leave_out_empty_content(bare)) {
@@ -196,9 +203,9 @@ Result<RenderedChat> render_chat(const TextCodec& codec, ChatPrompt& chat) {
   return render_calls(codec, chat);
 }
 
-Result<Prompts> encode_prompts(const TextCodec& codec, GenerationCall& call) {
+Result<Prompts> encode_prompts(const ServedModel& model, GenerationCall& call) {
   const auto* chat = std::get_if<ChatPrompt>(&call.prompt);
-  return chat != nullptr ? encode_chat(codec, call) : encode_items(codec, call);
+  return chat != nullptr ? encode_chat(model, call) : encode_items(*model.codec, call);
 }
 
 std::size_t bytes_to_encode(const GenerationCall& call) {
@@ -282,6 +289,8 @@ Result<std::vector<GenerationRequest>> make_requests(const ServedModel& model, c
       const std::size_t choice = requests.size() - 1;
       request.second_text = second;
       request.adapter = model.adapter;
+      request.media = call.media;
+      request.images = call.pixels;
       if (i > 0 && !call.stream) request.prompt_logprobs = -1;  // the first candidate's are those of all
       request.id = choice_id(id, choice, total);
       request.sampling.seed = seed;

@@ -14,7 +14,8 @@ namespace braid::net {
 
 // Completion texts are encoded with the model's own BOS/EOS; special tokens in them count, as they do in llama-server and vLLM.
 // A chat's rendered template writes its own BOS, and tells call.syntax. Token ids are taken as they are. May run on any thread.
-Result<std::vector<std::vector<TokenId>>> encode_prompts(const TextCodec& codec, GenerationCall& call);
+// Images of a chat are read first, unless they have been.
+Result<std::vector<std::vector<TokenId>>> encode_prompts(const ServedModel& model, GenerationCall& call);
 
 // A chat as the model's template writes it. Tools become text in `chat` where the template does not take them. Likewise.
 Result<RenderedChat> render_chat(const TextCodec& codec, ChatPrompt& chat);

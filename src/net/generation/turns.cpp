@@ -75,13 +75,13 @@ std::vector<std::size_t> find_turns(const ValueList& messages) {
 Result<Prompts> encode_last_turns(const ServedModel& model, GenerationCall& call) {
   const auto context = static_cast<std::size_t>(model.context_length);
   const ChatPrompt whole = std::get<ChatPrompt>(call.prompt);
-  Result<Prompts> prompts = encode_prompts(*model.codec, call);
+  Result<Prompts> prompts = encode_prompts(model, call);
   if (!prompts || prompts->front().size() < context) return prompts;
   const std::vector<Cut> cuts = cuts_of(*whole.messages.get_if<ValueList>());
   if (cuts.empty()) return prompts;
   const auto encode = [&](std::size_t number) {
     call.prompt = without(whole, cuts[number - 1]);
-    return encode_prompts(*model.codec, call);
+    return encode_prompts(model, call);
   };
   const std::size_t room = room_of(call, model.context_length);
   std::size_t too_few = 0;

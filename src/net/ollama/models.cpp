@@ -57,6 +57,7 @@ void append_capabilities(std::string& out, const ServedModel& model) {
   find_reasoning(syntax, *model.codec, model.codec->template_source(ChatPrompt()), {});
   if (!syntax.reasoning.close.empty()) out += R"(,"thinking")";
   if (model.codec->infill_tokens()) out += R"(,"insert")";
+  if (model.images != nullptr) out += R"(,"vision")";
   out += ']';
 }
 

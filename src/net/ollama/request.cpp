@@ -5,9 +5,11 @@
 #include "net/ollama/options.h"
 #include "net/ollama/own_settings.h"
 #include "net/wish/finish.h"
+#include "net/wish/images.h"
 #include "net/wish/parameters.h"
 #include "net/wish/tools.h"
 
+#include <algorithm>
 #include <array>
 #include <fmt/format.h>
 #include <optional>
@@ -38,6 +40,11 @@ Result<void> only_empty(BodyFields&, Value& value, const std::string& path) {
   return invalid_argument(fmt::format("'{}' is not supported by this server", path), path);
 }
 
+Result<void> accept_images(BodyFields&, Value& value, const std::string& path) {
+  if (value.get_if<ValueList>() != nullptr) return {};
+  return json::wrong_type(path, "an array", value);
+}
+
 // "json", a schema, or nothing.
 Result<void> read_format(BodyFields& fields, Value& value, const std::string& path) {
   if (is_empty(value)) return {};
@@ -62,15 +69,33 @@ Result<void> read_logprobs(BodyFields& fields, Value& value, const std::string& 
   return {};
 }
 
+// What a message says, behind the images that it shows, which are base64.
+Result<Value> shown_content(Value text, Value& images, const std::string& path) {
+  auto* list = images.get_if<ValueList>();
+  if (list == nullptr) return json::wrong_type(path, "an array", images);
+  ValueList parts;
+  for (std::size_t i = 0; i < list->size(); ++i) parts.push_back(wish::base64_image_part(std::move((*list)[i]), at_index(path, i)));
+  const auto* words = text.get_if<std::string>();
+  if (words == nullptr || !words->empty()) parts.emplace_back(ValueDict{{"type", "text"}, {"text", std::move(text)}});
+  return Value(std::move(parts));
+}
+
 // A message has Ollama's names for what others call reasoning_content and name.
 Result<void> rename_members(Value& message, const std::string& path) {
   auto* members = message.get_if<ValueDict>();
   if (members == nullptr) return json::wrong_type(path, "an object", message);
   for (auto& [name, value] : *members) {
-    if (name == "images" && !value.is_null() && !is_empty(value))
-      return invalid_argument(fmt::format("'{}' is not supported by this model", at_key(path, name)), at_key(path, name));
     if (name == "thinking") name = "reasoning_content";
     if (name == "tool_name") name = "name";
+  }
+  Value* images = find_member(*members, "images");
+  if (images == nullptr) return {};
+  if (!images->is_null() && !is_empty(*images)) {
+    Value* content = find_member(*members, "content");
+    Result<Value> shown = shown_content(content != nullptr ? std::move(*content) : Value(""), *images, at_key(path, "images"));
+    if (!shown) return shown.error();
+    std::erase_if(*members, [](const auto& member) { return member.first == "content"; });
+    members->emplace_back("content", std::move(*shown));
   }
   std::erase_if(*members, [](const auto& member) { return member.first == "images"; });
   return {};
@@ -124,12 +149,12 @@ constexpr std::array kChat = {
 };
 
 // Of /api/generate, read by read_generate() itself: they only mean something together.
-constexpr std::array<std::string_view, 4> kPromptMembers = {"prompt", "suffix", "system", "raw"};
+constexpr std::array<std::string_view, 5> kPromptMembers = {"prompt", "suffix", "system", "raw", "images"};
 
 constexpr std::array kRefused = {
-    Parameter{"prompt", wish::accept_string},  // and the next three, as said
+    Parameter{"prompt", wish::accept_string},  // and the next four, as said
     Parameter{"suffix", wish::accept_string}, Parameter{"system", wish::accept_string}, Parameter{"raw", wish::accept_bool},
-    Parameter{"images", only_empty},          Parameter{"template", only_empty},        Parameter{"context", only_empty},
+    Parameter{"images", accept_images},       Parameter{"template", only_empty},        Parameter{"context", only_empty},
 };
 
 // "" where there is none.
@@ -188,14 +213,21 @@ Result<Wish> read_generate(Value& body, const ServedModel& model) {
     texts[i] = std::move(*text);
   }
   auto& [prompt, suffix, system] = texts;
-  if (prompt.empty() && suffix.empty()) return loaded(std::move(fields), false);
+  const auto member = std::ranges::find(*body.get_if<ValueDict>(), "images", &std::pair<std::string, Value>::first);
+  Value* images =
+      member != body.get_if<ValueDict>()->end() && !member->second.is_null() && !is_empty(member->second) ? &member->second : nullptr;
+  if (prompt.empty() && suffix.empty() && images == nullptr) return loaded(std::move(fields), false);
   const Value* raw = body.find("raw");
   const Result<bool> is_raw = raw == nullptr || raw->is_null() ? Result<bool>(false) : json::read_bool(*raw, "raw");
   if (!is_raw) return is_raw.error();
+  if (images != nullptr && (*is_raw || !suffix.empty()))
+    return invalid_argument("'images' are shown by the model's chat template, which 'raw' and 'suffix' leave out", "images");
   if (*is_raw || !suffix.empty()) return finish_raw(std::move(fields), std::move(prompt), std::move(suffix));
   ValueList messages;
   if (!system.empty()) messages.emplace_back(ValueDict{{"role", "system"}, {"content", std::move(system)}});
-  messages.emplace_back(ValueDict{{"role", "user"}, {"content", std::move(prompt)}});
+  Result<Value> content = images != nullptr ? shown_content(std::move(prompt), *images, "images") : Result<Value>(std::move(prompt));
+  if (!content) return content.error();
+  messages.emplace_back(ValueDict{{"role", "user"}, {"content", std::move(*content)}});
   put_own_messages(messages, model);
   const auto path_of = [last = messages.size() - 1](std::size_t index) { return std::string(index < last ? "system" : "prompt"); };
   return wish::finish_chat(std::move(fields), std::move(messages), path_of, "prompt");

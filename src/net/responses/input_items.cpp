@@ -4,6 +4,7 @@
 #include "net/json/write_value.h"
 #include "net/responses/tools.h"
 #include "net/wish/custom_tool.h"
+#include "net/wish/images.h"
 #include "net/wish/seal.h"
 
 #include <algorithm>
@@ -36,6 +37,22 @@ Result<std::string> part_text(const Value& part, const std::string& path) {
   return invalid_argument(fmt::format("'{}' is of type '{}', and only text is supported", path, *type), path);
 }
 
+bool is_image(const Value& part) {
+  const Value* type = part.find("type");
+  return type != nullptr && *type == Value("input_image");
+}
+
+Value image_of(const Value& part, const std::string& path) {
+  const auto member_or_null = [&part](const char* name) { return part.find(name) != nullptr ? *part.find(name) : Value(); };
+  if (part.find("image_url") == nullptr) return part;  // of a file, which is refused in the words of all dialects
+  return wish::image_part(member_or_null("image_url"), member_or_null("detail"), at_key(path, "image_url"));
+}
+
+Value text_part(std::string text) { return ValueDict{{"type", "text"}, {"text", std::move(text)}}; }
+
+// A string, or a list of parts: the texts, and images where they stand.
+Result<Value> shown_content(const Value& content, const std::string& path);
+
 // A string, or the texts of a list of parts.
 Result<std::string> content_text(const Value& content, const std::string& path) {
   if (const auto* text = content.get_if<std::string>()) return *text;
@@ -49,6 +66,26 @@ Result<std::string> content_text(const Value& content, const std::string& path) 
     joined += *text;
   }
   return joined;
+}
+
+Result<Value> shown_content(const Value& content, const std::string& path) {
+  const auto* parts = content.get_if<ValueList>();
+  if (parts == nullptr || std::ranges::none_of(*parts, is_image)) {
+    Result<std::string> text = content_text(content, path);
+    return text ? Result<Value>(std::move(*text)) : text.error();
+  }
+  ValueList shown;
+  for (std::size_t i = 0; i < parts->size(); ++i) {
+    const std::string place = at_index(path, i);
+    if (is_image((*parts)[i])) {
+      shown.push_back(image_of((*parts)[i], place));
+      continue;
+    }
+    Result<std::string> text = part_text((*parts)[i], place);
+    if (!text) return text.error();
+    shown.push_back(text_part(std::move(*text)));
+  }
+  return Value(std::move(shown));
 }
 
 Value* member(Value& dict, std::string_view name) { return const_cast<Value*>(dict.find(name)); }
@@ -71,7 +108,7 @@ Result<void> append_message(ValueList& messages, const Value& item, const std::s
   const Value* content = item.find("content");
   const std::string content_path = at_key(path, "content");
   if (content == nullptr) return invalid_argument(fmt::format("'{}' is missing", content_path), content_path);
-  Result<std::string> text = content_text(*content, content_path);
+  Result<Value> text = shown_content(*content, content_path);
   if (!text) return text.error();
   // An answer follows its reasoning in the same message.
   if (*role == "assistant" && !messages.empty() && messages.back().find("reasoning_content") != nullptr &&
@@ -138,32 +175,36 @@ Result<void> append_call(ValueList& messages, const Value& item, const std::stri
   return {};
 }
 
-// What a tool gave back; where that is no text, the model is told so.
-Result<std::string> output_text(const Value& output, const std::string& path) {
+// What a tool gave back; where that is neither text nor an image, the model is told so.
+Result<Value> output_content(const Value& output, const std::string& path) {
   if (output.get_if<ValueDict>() != nullptr || output.is_null()) {
     std::string text;
     json::append_value(text, output);
-    return text;
+    return Value(std::move(text));
   }
   const auto* parts = output.get_if<ValueList>();
-  if (parts == nullptr) return content_text(output, path);
-  std::string joined;
+  if (parts == nullptr) return shown_content(output, path);
+  ValueList shown;
   for (std::size_t i = 0; i < parts->size(); ++i) {
     const Value& part = (*parts)[i];
     const Value* type = part.find("type");
     const auto* kind = type != nullptr ? type->get_if<std::string>() : nullptr;
-    if (i > 0) joined += '\n';
-    if (kind != nullptr && (*kind == "input_image" || *kind == "input_file" || *kind == "input_audio")) {
-      joined += fmt::format("({} that cannot be shown here)", *kind == "input_image" ? "an image" : "a file");
+    if (is_image(part)) {
+      shown.push_back(part.find("image_url") != nullptr ? image_of(part, at_index(path, i))
+                                                        : text_part("(an image that cannot be shown here)"));
+    } else if (kind != nullptr && (*kind == "input_file" || *kind == "input_audio")) {
+      shown.push_back(text_part("(a file that cannot be shown here)"));
     } else if (kind == nullptr && part.get_if<ValueDict>() != nullptr) {
-      json::append_value(joined, part);  // of a shell: {"stdout":…,"stderr":…,"outcome":…}
+      std::string text;
+      json::append_value(text, part);  // of a shell: {"stdout":…,"stderr":…,"outcome":…}
+      shown.push_back(text_part(std::move(text)));
     } else {
       Result<std::string> text = part_text(part, at_index(path, i));
-      if (!text) return text;
-      joined += *text;
+      if (!text) return text.error();
+      shown.push_back(text_part(std::move(*text)));
     }
   }
-  return joined;
+  return Value(std::move(shown));
 }
 
 Result<void> append_output(ValueList& messages, const Value& item, const std::string& path) {
@@ -173,7 +214,7 @@ Result<void> append_output(ValueList& messages, const Value& item, const std::st
   const std::string output_path = at_key(path, "output");
   const Value* status = item.find("status");
   if (output == nullptr && status == nullptr) return invalid_argument(fmt::format("'{}' is missing", output_path), output_path);
-  Result<std::string> text = output_text(output != nullptr ? *output : *status, output_path);
+  Result<Value> text = output_content(output != nullptr ? *output : *status, output_path);
   if (!text) return text.error();
   messages.emplace_back(ValueDict{{"role", "tool"}, {"tool_call_id", std::move(*id)}, {"content", std::move(*text)}});
   return {};
@@ -191,7 +232,7 @@ Result<void> append_run_call(ValueList& messages, const Value& written, const st
   }
   const Result<void> called = append_call(messages, item, path);
   if (!called) return called;
-  Result<std::string> text = output_text(*item.find(told), at_key(path, told));
+  Result<Value> text = output_content(*item.find(told), at_key(path, told));
   if (!text) return text.error();
   messages.emplace_back(ValueDict{{"role", "tool"}, {"tool_call_id", *call_id_of(item, path)}, {"content", std::move(*text)}});
   return {};

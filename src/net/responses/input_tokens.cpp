@@ -14,7 +14,7 @@ Result<TextAnswer> input_tokens(Value& body, const ServedModel& model, const She
   Result<Wish> wish = read_response(body, model, shelf);
   if (!wish) return wish.error();
   GenerationCall call(std::move(*wish));
-  const auto prompts = call.drops_oldest_turns ? encode_last_turns(model, call) : encode_prompts(*model.codec, call);
+  const auto prompts = call.drops_oldest_turns ? encode_last_turns(model, call) : encode_prompts(model, call);
   if (!prompts) return prompts.error();
   return TextAnswer{fmt::format(R"({{"object":"response.input_tokens","input_tokens":{}}})", prompts->front().size()),
                     std::move(call.tools_left_out)};

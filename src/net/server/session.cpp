@@ -170,7 +170,7 @@ asio::awaitable<Result<void>> unpack(Service& service, Request& request) {
 
 // The work of an endpoint that generates nothing.
 TextWork text_work(const Endpoint& endpoint, Dialects& dialects, std::string client) {
-  if (const auto* job = std::get_if<TextJob>(&endpoint.handler)) return {job->run, job->voice};
+  if (const auto* job = std::get_if<TextJob>(&endpoint.handler)) return {job->run, job->voice, false, job->shows_images};
   const RecalledJob& job = std::get<RecalledJob>(endpoint.handler);
   return {[job, &dialects, client = std::move(client)](Value& body, const ServedModel& model) {
     return job.run(body, model, dialects, client);

@@ -124,6 +124,10 @@ struct ServerOptions {
   // Likewise newer weights.
   std::vector<std::string> weights_dirs;
 
+  // The file at an address by http or https, for images that requests name so; blocks, on any thread. kInvalidArgument: it may not be asked,
+  // or gave nothing within the limits. Empty: no images are fetched.
+  std::function<Result<std::string>(const std::string& url)> fetch_image;
+
   // For POST /reload: reads options, keys and certificates again. What cannot be read changes nothing and is an error. Empty: the route
   // answers 404.
   std::function<Result<Reloaded>()> reload;

@@ -63,7 +63,9 @@ asio::awaitable<Result<TextAnswer>> run(Service& service, http::Connection& conn
   if (!model) co_return model.error();
   Result<TextAnswer> answer = TextAnswer();
   std::function<void()> work = [&] { answer = job.run(*document, **model); };
-  if (const Result<void> ran = co_await in_its_place(service, abandonment, is_short, work); !ran) co_return ran.error();
+  const bool decodes = job.shows_images && (*model)->images != nullptr;
+  if (decodes && !watch) watch.emplace(connection, service.options, abandonment);
+  if (const Result<void> ran = co_await in_its_place(service, abandonment, is_short && !decodes, work); !ran) co_return ran.error();
   co_return answer;
 }
 

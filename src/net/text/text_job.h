@@ -21,13 +21,15 @@ struct TextJob {
   // Of a body, a JSON object. Touches what is immutable of the model only: any thread.
   Result<TextAnswer> (*run)(Value& body, const ServedModel& model);
   const Voice* voice = &kOpenAiVoice;
+  bool shows_images = false;  // its body may: a model that sees makes it long
 };
 
 // The same with what it was bound to, which any thread may use as well.
 struct TextWork {
   std::function<Result<TextAnswer>(Value& body, const ServedModel& model)> run;
   const Voice* voice = &kOpenAiVoice;
-  bool is_long = false;  // whatever the size of its body
+  bool is_long = false;       // whatever the size of its body
+  bool shows_images = false;  // as above
 };
 
 // Runs the work here when it is short, as it is with a short body, else on the codec worker, unless the client goes before its turn comes.

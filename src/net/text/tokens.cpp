@@ -33,9 +33,13 @@ Result<RenderedChat> rendered_chat(Value& body, const ServedModel& model, TextAn
 }
 
 Result<std::vector<TokenId>> encode_chat(Value& body, const ServedModel& model, TextAnswer& answer) {
-  const Result<RenderedChat> rendered = rendered_chat(body, model, answer);
-  if (!rendered) return rendered.error();
-  return model.codec->encode(rendered->text, {.add_special = false, .parse_special = true, .literal = rendered->literal});
+  Result<Wish> wish = openai::read_chat(body, model);
+  if (!wish) return wish.error();
+  answer.tools_left_out = std::move(wish->tools_left_out);
+  GenerationCall call(std::move(*wish));
+  Result<std::vector<std::vector<TokenId>>> prompts = encode_prompts(model, call);
+  if (!prompts) return prompts.error();
+  return std::move(prompts->front());
 }
 
 Result<std::vector<TokenId>> encode_text(const Value& body, const TextCodec& codec) {

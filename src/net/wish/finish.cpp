@@ -71,7 +71,9 @@ Result<Wish> finish_chat(BodyFields fields, ValueList messages, const MessagePat
   if (messages.empty()) return invalid_argument(fmt::format("'{}' is empty", field), std::string(field));
   fields.wish.marked_turns = take_marks(messages);
   Result<void> right = finish_common(fields);
-  if (right) right = normalize_messages(messages, path_of);
+  Sight sight{.sees = fields.model.images != nullptr};
+  if (right) right = normalize_messages(messages, path_of, sight);
+  fields.wish.images = std::move(sight.images);
   if (right) right = finish_tools(fields);
   if (!right) return right.error();
   if (fields.top_logprobs.value_or(0) > 0 && !fields.logprobs)

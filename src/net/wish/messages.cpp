@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <fmt/format.h>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 namespace braid::net::wish {
@@ -15,33 +17,58 @@ namespace {
 using json::at_index;
 using json::at_key;
 
-Result<std::string> text_of_part(const Value& part, const std::string& path) {
-  if (const auto* plain = part.get_if<std::string>()) return *plain;
+// Of a content part.
+Result<std::string_view> type_of(const Value& part, const std::string& path) {
+  if (part.get_if<std::string>() != nullptr) return "text";
   if (part.get_if<ValueDict>() == nullptr) return json::wrong_type(path, "an object", part);
   const Value* type = part.find("type");
   if (type == nullptr || type->get_if<std::string>() == nullptr)
     return invalid_argument(fmt::format("'{}' has no 'type'", path), at_key(path, "type"));
-  const std::string& kind = *type->get_if<std::string>();
+  return std::string_view(*type->get_if<std::string>());
+}
+
+Result<std::string> text_of_part(const Value& part, std::string_view kind, const std::string& path) {
+  if (const auto* plain = part.get_if<std::string>()) return *plain;
   if (kind != "text" && kind != "refusal" && kind != "input_text" && kind != "output_text")
-    return invalid_argument(fmt::format("'{}' is a content part of type '{}', and only text is supported", path, kind), path);
-  const std::string member = kind == "refusal" ? kind : "text";
+    return invalid_argument(fmt::format("'{}' is a content part of type '{}', and only text and images are supported", path, kind), path);
+  const std::string member = kind == "refusal" ? "refusal" : "text";
   const Value* text = part.find(member);
   if (text == nullptr) return invalid_argument(fmt::format("'{}' has no '{}'", path, member), at_key(path, member));
   return json::read_string(*text, at_key(path, member));
 }
 
-Result<std::string> join_parts(const ValueList& parts, const std::string& path) {
-  std::string joined;
+// Neighbouring texts become one; so does all of it where nothing is shown.
+Result<Value> join_parts(ValueList& parts, Sight& sight, bool from_tool, const std::string& path) {
+  constexpr std::string_view kUnseen = "(an image that cannot be shown here)";
+  ValueList out;
+  std::optional<std::string> joined;
+  const auto end_text = [&] {
+    if (joined) out.emplace_back(ValueDict{{"type", "text"}, {"text", std::move(*joined)}});
+    joined.reset();
+  };
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    const Result<std::string> text = text_of_part(parts[i], at_index(path, i));
+    const std::string part_path = at_index(path, i);
+    const Result<std::string_view> type = type_of(parts[i], part_path);
+    if (!type) return type.error();
+    const bool shows = is_image_type(*type);
+    if (shows && (sight.sees || !from_tool)) {
+      const Result<void> taken = take_image(parts[i], sight.images, part_path);
+      if (!taken) return taken.error();
+      end_text();
+      out.push_back(std::move(parts[i]));
+      continue;
+    }
+    const Result<std::string> text = shows ? Result<std::string>(std::string(kUnseen)) : text_of_part(parts[i], *type, part_path);
     if (!text) return text.error();
-    if (i > 0) joined += '\n';
-    joined += *text;
+    joined = joined ? *joined + '\n' + *text : *text;
   }
-  return joined;
+  if (out.empty()) return Value(std::move(joined).value_or(""));
+  end_text();
+  return Value(std::move(out));
 }
 
-Result<void> normalize_content(ValueDict& message, bool may_be_absent, const std::string& path) {
+Result<void> normalize_content(ValueDict& message, const Value& role, Sight& sight, const std::string& path) {
+  const bool may_be_absent = role == Value("assistant");
   Value* content = find_member(message, "content");
   if (content == nullptr) {
     if (!may_be_absent) return invalid_argument(fmt::format("'{}' is missing", path), path);
@@ -52,10 +79,10 @@ Result<void> normalize_content(ValueDict& message, bool may_be_absent, const std
     *content = "";
     return {};
   }
-  if (const auto* parts = content->get_if<ValueList>()) {
-    Result<std::string> text = join_parts(*parts, path);
-    if (!text) return text.error();
-    *content = std::move(*text);
+  if (auto* parts = content->get_if<ValueList>()) {
+    Result<Value> joined = join_parts(*parts, sight, role == Value("tool"), path);
+    if (!joined) return joined.error();
+    *content = std::move(*joined);
     return {};
   }
   if (content->get_if<std::string>() == nullptr) return json::wrong_type(path, "a string or an array of content parts", *content);
@@ -155,7 +182,7 @@ void drop_empty_members(ValueDict& message) {
   });
 }
 
-Result<void> normalize_message(Value& value, std::int64_t& argument_values_left, const std::string& path) {
+Result<void> normalize_message(Value& value, std::int64_t& argument_values_left, Sight& sight, const std::string& path) {
   auto* message = value.get_if<ValueDict>();
   if (message == nullptr) return json::wrong_type(path, "an object", value);
   const std::string role_path = at_key(path, "role");
@@ -167,7 +194,7 @@ Result<void> normalize_message(Value& value, std::int64_t& argument_values_left,
     const Result<void> normal = normalize_tool_calls(*calls, argument_values_left, at_key(path, "tool_calls"));
     if (!normal) return normal.error();
   }
-  Result<void> normal = normalize_content(*message, assistant, at_key(path, "content"));
+  Result<void> normal = normalize_content(*message, Value(*role), sight, at_key(path, "content"));
   if (!normal) return normal;
   if (assistant) {
     show_refusal(*message);
@@ -202,10 +229,10 @@ std::vector<std::int32_t> take_marks(ValueList& messages) {
   return marks;
 }
 
-Result<void> normalize_messages(ValueList& messages, const MessagePath& path_of) {
+Result<void> normalize_messages(ValueList& messages, const MessagePath& path_of, Sight& sight) {
   std::int64_t argument_values_left = json::kMaxValues;
   for (std::size_t i = 0; i < messages.size(); ++i) {
-    const Result<void> normal = normalize_message(messages[i], argument_values_left, path_of(i));
+    const Result<void> normal = normalize_message(messages[i], argument_values_left, sight, path_of(i));
     if (!normal) return normal.error();
   }
   return {};

@@ -4,6 +4,7 @@
 #include "braid/constraint.h"
 #include "braid/generation_request.h"
 #include "braid/text_codec.h"
+#include "net/wish/images.h"
 #include "net/wish/tool_rules.h"
 
 #include <algorithm>
@@ -28,6 +29,7 @@ class DialectDetails {
 
 struct Wish {
   std::variant<std::vector<PromptItem>, ChatPrompt> prompt;  // a chat is one prompt, each item is one
+  std::vector<wish::ShownImage> images;                      // chats: whose content parts name them by number
   std::string_view prompt_field = "prompt";                  // where it came from, for errors
   std::optional<std::string> suffix;                         // the answer fills the gap between an item and this
   std::optional<std::string> said_at_once;                   // the whole answer, JSON, where nothing is to be generated
