@@ -5,6 +5,7 @@
 #include "braid/model_registry.h"
 #include "braid/request_defaults.h"
 #include "files/mapping.h"
+#include "images/fetch.h"
 #include "kernels/kernel_table.h"
 #include "net/service/server_options.h"
 
@@ -140,6 +141,7 @@ struct ServeOptions {
   std::chrono::milliseconds drain_timeout{25'000};  // below the 30 s after which Kubernetes kills
   WatchOptions watch;
   AccessOptions access;
+  images::FetchRules image_fetch;
   LogOptions log;
 };
 

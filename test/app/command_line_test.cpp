@@ -192,6 +192,12 @@ TEST(CommandLine, ServeTakesWhoMayAskAndWhatIsWrittenDown) {
   EXPECT_EQ(options.log.format, net::LogFormat::kJson);
   EXPECT_TRUE(options.log.access);
   EXPECT_EQ(std::get<ServeOptions>(parse({"serve", "--cors-origin", "localhost"})).http.cors_origins.front(), "localhost");
+  const auto fetching = std::get<ServeOptions>(
+      parse({"serve", "--image-host", "a.example", "--image-host", "*.b.example:8443", "--image-host", "*:*", "--image-private-hosts"}));
+  EXPECT_EQ(fetching.image_fetch.hosts, (std::vector<std::string>{"a.example", "*.b.example:8443", "*:*"}));
+  EXPECT_TRUE(fetching.image_fetch.private_addresses);
+  for (const char* host : {"https://a.example", "a.example/x", "a*.example", "*.", ":80", "a:b", "a,b"})
+    EXPECT_THAT(mistake({"serve", "--image-host", host}), HasSubstr("is no host")) << host;
   for (const char* origin :
        {"example.org", "https://", "https://a.example/", "https://a.example, https://b.example", "null", "https://*.example"})
     EXPECT_THAT(mistake({"serve", "--cors-origin", origin}), HasSubstr("is no origin")) << origin;

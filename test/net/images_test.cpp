@@ -226,7 +226,7 @@ TEST_F(Images, ThatCannotBeReadAreNamed) {
     EXPECT_EQ(reply.status, 400) << reply.body;
     EXPECT_EQ(param_of(reply.body), R"("messages[0].content[0].image_url.url")") << reply.body;
   }
-  EXPECT_THAT(ask("https://pictures.example/a.png").body, HasSubstr("--image-hosts"));
+  EXPECT_THAT(ask("https://pictures.example/a.png").body, HasSubstr("--image-host"));
   EXPECT_THAT(ask("data:image/png;base64,MTAwMA==").body, HasSubstr("1000 tokens"));
   EXPECT_EQ(
       server.ask(post("/v1/responses", R"({"input":[{"role":"user","content":[{"type":"input_image","file_id":"file-1"}]}]})")).status,

@@ -106,6 +106,8 @@ net::ServerOptions Serving::http_options(std::vector<net::access::ApiKey> keys) 
   http.log = {logging_.requests(), options_.log.format, options_.log.access, options_.log.proxies};
   if (!options_.log.traces.endpoint.empty()) http.log.traces = std::make_shared<TraceExporter>(options_.log.traces, options_.data.ca_file);
   http.log_tail = logging_.tail();
+  if (!options_.image_fetch.hosts.empty())
+    http.fetch_image = [rules = options_.image_fetch](const std::string& url) { return images::fetch(rules, url); };
   return http;
 }
 

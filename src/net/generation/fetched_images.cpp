@@ -23,7 +23,7 @@ asio::awaitable<Result<void>> fetch_images(Service& service, Abandonment& abando
     if (image.url.empty()) continue;
     if (!service.options.fetch_image)
       co_return invalid_argument(
-          fmt::format("'{}' is an address, and this server fetches no images (--image-hosts): give it as a data: URL", image.path),
+          fmt::format("'{}' is an address, and this server fetches no images (--image-host): give it as a data: URL", image.path),
           image.path);
     if (abandonment.is_abandoned()) co_return Error{ErrorCode::kCancelled, "the client went away", ""};
     const auto fetched = std::make_shared<std::optional<Result<std::string>>>();

@@ -17,6 +17,17 @@ std::string check_origin(const std::string& origin) {
   return fits ? "" : "'" + origin + "' is no origin: write https://host, https://host:port, localhost or *";
 }
 
+// A host, or all below one, or all; perhaps with a port.
+std::string check_image_host(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  const std::string host = text.substr(0, colon);
+  const std::string port = colon == std::string::npos ? "*" : text.substr(colon + 1);
+  const std::size_t begin = host.starts_with("*.") ? 2 : 0;
+  const bool host_fits = host == "*" || (host.size() > begin && host.find_first_of("/ ,?#@*:", begin) == std::string::npos);
+  const bool port_fits = port == "*" || (!port.empty() && port.find_first_not_of("0123456789") == std::string::npos);
+  return host_fits && port_fits ? "" : "'" + text + "' is no host: write pictures.example, *.example or *, perhaps with :8443 or :*";
+}
+
 }  // namespace
 
 void add_access_options(CLI::App& app, ServeOptions& options) {
@@ -34,6 +45,13 @@ void add_access_options(CLI::App& app, ServeOptions& options) {
          "Origin of web pages that may read answers, localhost for this machine at any port, or * for all; may be given several times")
       ->check(check_origin)
       ->allow_extra_args(false);
+  app.add_option("--image-host", options.image_fetch.hosts,
+                 "Host from which images may be fetched, *.example for all below it, * for all; several times; none: no images are")
+      ->type_name("HOST")
+      ->check(check_image_host)
+      ->allow_extra_args(false);
+  app.add_flag("--image-private-hosts", options.image_fetch.private_addresses,
+               "These may have addresses of this machine and of private networks, too");
 }
 
 }  // namespace braid::app
