@@ -76,6 +76,10 @@ Result<void> Conversation::check_parameter(const std::string& name, const Value&
 }
 
 Result<std::vector<TokenId>> Conversation::prompt_for(const ChatState& state) const {
+  for (const Value& one : state.messages)
+    if (one.find("images") != nullptr)
+      return invalid_argument(
+          "images are shown to a model that a server has: braid serve MODEL, then braid run --host http://127.0.0.1:8000");
   ValueList messages = state.messages;
   if (!state.system.empty()) messages.insert(messages.begin(), message("system", state.system));
   return chat_tokens(*loaded_.codec, std::move(messages));

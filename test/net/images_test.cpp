@@ -234,6 +234,13 @@ TEST_F(Images, ThatCannotBeReadAreNamed) {
   server.on_loop([&] { EXPECT_TRUE(server.engine().submitted.empty()); });
 }
 
+TEST_F(Images, ThatAModelSeesThemIsSaidWhereClientsLook) {
+  EXPECT_THAT(server.ask(get("/props")).body, HasSubstr(R"("modalities":{"vision":true,"audio":false})"));
+  EXPECT_THAT(server.ask(post("/api/show", "{}")).body, HasSubstr(R"("vision")"));
+  server.on_loop([&] { server.model().images = nullptr; });
+  EXPECT_THAT(server.ask(get("/props")).body, HasSubstr(R"("modalities":{"vision":false,"audio":false})"));
+}
+
 TEST_F(Images, AreRefusedByAModelOfTextWhichNamesThoseThatSee) {
   ServedModel blind = kFakeModel;
   blind.id = "blind";

@@ -12,7 +12,7 @@ namespace braid::app {
 struct ChatState {
   std::string system;    // empty: none
   ValueDict parameters;  // by Ollama's names
-  ValueList messages;    // {"role":…,"content":…}
+  ValueList messages;    // {"role":…,"content":…}, and "images", base64, where there are any
 };
 
 class ChatPartner {

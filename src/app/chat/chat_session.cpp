@@ -1,5 +1,6 @@
 #include "app/chat/chat_session.h"
 
+#include "app/chat/shown_files.h"
 #include "app/commands/commands.h"
 #include "braid/printable.h"
 #include "net/json/parse.h"
@@ -24,7 +25,8 @@ constexpr char kHelp[] =
     "  /save NAME, /load NAME    keep this chat, and go on with one\n"
     "  /new                      start over\n"
     "  /bye                      leave; Ctrl-D too\n"
-    "\"\"\" begins and ends a text of several lines. Ctrl-C stops an answer.\n";
+    "\"\"\" begins and ends a text of several lines. Ctrl-C stops an answer.\n"
+    "A path of an image within a message shows it, where the model sees.\n";
 
 // The first word, which is taken off.
 std::string_view take_word(std::string_view& text) {
@@ -95,7 +97,9 @@ std::optional<std::string> ChatSession::next_text() {
 }
 
 void ChatSession::answer(const std::string& text) {
-  state_.messages.push_back(chat_message("user", text));
+  Result<Value> message = typed_message(text);
+  if (!message) return static_cast<void>(report(message.error()));
+  state_.messages.push_back(std::move(*message));
   const Result<std::string> said = partner_.answer(state_);
   if (said) return state_.messages.push_back(chat_message("assistant", *said));
   state_.messages.pop_back();

@@ -1,6 +1,7 @@
 #include "app/chat/chat_session.h"
 #include "app/chat/line_editor.h"
 #include "app/chat/remote_partner.h"
+#include "app/chat/shown_files.h"
 #include "app/commands/commands.h"
 #include "app/conversation.h"
 #include "app/embedded_model.h"
@@ -39,7 +40,9 @@ bool may_be_model(const std::string& word) {
 // Answers the prompt of the options, or else whatever is typed.
 int answer(ChatPartner& partner, ChatState state, const RunOptions& options) {
   if (!options.prompt.empty()) {
-    state.messages.push_back(ValueDict{{"role", "user"}, {"content", options.prompt}});
+    Result<Value> message = typed_message(options.prompt);
+    if (!message) return report(message.error());
+    state.messages.push_back(std::move(*message));
     const Result<std::string> said = partner.answer(state);
     return said ? EXIT_SUCCESS : report(said.error());
   }

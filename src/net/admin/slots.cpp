@@ -106,7 +106,8 @@ http::Response props(const Service& service, std::string_view query) {
   json::append_lossy_string(out, model.codec->template_source(plain));
   // Of what conversations here may have, whatever the template can do by itself.
   out += R"(,"chat_template_caps":{"supports_system_role":true,"supports_tools":true,"supports_tool_calls":true,)"
-         R"("supports_parallel_tool_calls":true},"modalities":{"vision":false,"audio":false})";
+         R"("supports_parallel_tool_calls":true},"modalities":{"vision":)";
+  out.append(model.images != nullptr ? "true" : "false").append(R"(,"audio":false})");
   append_token(out, "bos_token", *model.codec, ends.bos);
   append_token(out, "eos_token", *model.codec, ends.eos);
   out += R"(,"build_info":)";
