@@ -1,6 +1,7 @@
 // Where a sequence's tokens stand for something else than text.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -17,8 +18,18 @@ struct MediaSpan {
   bool operator==(const MediaSpan&) const = default;
 };
 
-// Vectors of the model's width, [tokens, width], each in the place of a token's embedding as the model has scaled it. Shared with the steps
-// that read them.
+// How the vectors of a span lie in their picture, where the model's rotary positions follow that: row by row, one for each of its tokens. No
+// columns: they lie one after the other, as text does.
+struct MediaGrid {
+  std::int32_t rows = 0;
+  std::int32_t columns = 0;
+
+  // How much further text goes on behind the span than its tokens would say: not more than 0.
+  std::int32_t shift() const { return columns == 0 ? 0 : std::max(rows, columns) - rows * columns; }
+};
+
+// Vectors of the model's width, [tokens, width], each in the place of a token's embedding as the model has scaled it; where the model's first
+// layers add more of them, [tokens, 1 + layers, width]. Shared with the steps that read them.
 using MediaVectors = std::shared_ptr<const std::vector<float>>;
 
 }  // namespace braid

@@ -37,6 +37,8 @@ void Attention::project(const step::Pass& pass, const LayerShape& shape, const L
       const step::PassToken& token = pass.tokens[static_cast<std::size_t>(row)];
       space.attention_rows[row] = {.blocks = pass.table(token, group), .position = token.position};
       rotate_and_store(space.attention_rows[row], row, shape.attention, weights, pool, space);
+      space.attention_rows[row].position += token.ahead;
+      space.attention_ahead[row] = token.ahead;
     }
   });
 }
@@ -119,6 +121,8 @@ const float* Attention::gated(const float* found, const float* gate, std::int64_
 // context, key/value head). Both give the same bits.
 void Attention::gather(const kernels::AttentionArgs& shared, std::int64_t rows, Workspace& space) const {
   const std::int64_t kv_heads = shared.kv->kv_heads;
+  if (shared.window > 0 && std::any_of(space.attention_ahead, space.attention_ahead + rows, [](std::int32_t ahead) { return ahead > 0; }))
+    return gather_one_by_one(shared, rows, space);
   if (team_.size() > 1 && rows * kv_heads < kSharesEach * team_.size() && split_context(shared, rows, space))
     return gather_in_parts(shared, rows, space);
   const std::int64_t tiles = cut_tiles(rows, kv_heads, space);
@@ -129,6 +133,21 @@ void Attention::gather(const kernels::AttentionArgs& shared, std::int64_t rows, 
       const std::int64_t tile = tiles - 1 - item / kv_heads;  // slices of prompts come last, and take longest
       const auto head = static_cast<std::int32_t>(item % kv_heads);
       table_.attention(args, space.tile_begin[tile], space.tile_begin[tile + 1], head, head + 1);
+    }
+  });
+}
+
+// To the kernels a row that sees further than its own position is at the last one that it sees, and its window as much longer.
+void Attention::gather_one_by_one(const kernels::AttentionArgs& shared, std::int64_t rows, Workspace& space) const {
+  const std::int64_t kv_heads = shared.kv->kv_heads;
+  team_.for_chunks(rows * kv_heads, 1, [&](std::int64_t begin, std::int64_t end, int member) {
+    kernels::AttentionArgs args = shared;
+    args.scratch = space.scratch_of(member);
+    for (std::int64_t item = begin; item < end; ++item) {
+      const std::int64_t row = item / kv_heads;
+      const auto head = static_cast<std::int32_t>(item % kv_heads);
+      args.window = shared.window + space.attention_ahead[row];
+      table_.attention(args, row, row + 1, head, head + 1);
     }
   });
 }

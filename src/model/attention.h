@@ -38,6 +38,7 @@ class Attention {
   const float* gated(const float* found, const float* gate, std::int64_t width, float* out) const;
   // Fills space.attended.
   void gather(const kernels::AttentionArgs& shared, std::int64_t rows, Workspace& space) const;
+  void gather_one_by_one(const kernels::AttentionArgs& shared, std::int64_t rows, Workspace& space) const;
   std::int64_t pieces_of(std::int64_t count, std::int64_t kv_heads) const;
   // Fills space.tile_begin; returns the number of tiles.
   std::int64_t cut_tiles(std::int64_t rows, std::int64_t kv_heads, Workspace& space) const;

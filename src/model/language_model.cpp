@@ -240,7 +240,12 @@ void LanguageModel::add_row(const step::StepPlan& plan, std::size_t index, step:
   if (keeps && pass_.tokens.size() + static_cast<std::size_t>(count) > static_cast<std::size_t>(options_.pass_rows)) run_pass(result);
   std::uint32_t tables = 0;
   std::uint32_t snapshot = row.snapshot_begin;
+  std::int32_t shift = row.shift;
   for (std::int32_t i = 0; i < count; ++i) {
+    const step::GivenVectors* const given = row.given_count > 0 ? given_at(plan, row, i) : nullptr;
+    if (given != nullptr && options_.media_both_ways && !pass_.tokens.empty() &&
+        pass_.tokens.size() + static_cast<std::size_t>(given->first + given->count - i) > static_cast<std::size_t>(options_.pass_rows))
+      run_pass(result);
     if (i == 0 || pass_.tokens.empty()) {
       tables = append(row.block_begin, std::size_t{row.block_count} * kv_groups_.groups.size());
       if (state_blocks > 0) {
@@ -257,8 +262,9 @@ void LanguageModel::add_row(const step::StepPlan& plan, std::size_t index, step:
     const auto place = static_cast<std::size_t>(i);
     const TokenId token = !row.from_sampler() ? plan.tokens[row.token_begin + place] : i == 0 ? slot.last_token() : guesses[place - 1];
     const std::int32_t position = row_result.position + i;
-    pass_.tokens.push_back({.token = token, .position = position, .tables = tables, .table_size = row.block_count, .adapter = row.adapter});
-    if (row.given_count > 0) give_vector(plan, row, i);
+    pass_.tokens.push_back(
+        {.token = token, .position = position, .tables = tables, .table_size = row.block_count, .adapter = row.adapter, .shift = shift});
+    if (given != nullptr) give_vector(*given, i, shift);
     if (state_blocks > 0) {
       step::PassSequence& sequence = pass_.sequences.back();
       ++sequence.count;
@@ -276,14 +282,26 @@ void LanguageModel::add_row(const step::StepPlan& plan, std::size_t index, step:
   }
 }
 
-// To the row's index-th token, the last of the pass, if its vector is given.
-void LanguageModel::give_vector(const step::StepPlan& plan, const step::StepRow& row, std::int32_t index) {
+// What gives the row's index-th token its vector, or null.
+const step::GivenVectors* LanguageModel::given_at(const step::StepPlan& plan, const step::StepRow& row, std::int32_t index) const {
   const auto given = std::span(plan.given).subspan(row.given_begin, row.given_count);
   const auto at = std::ranges::find_if(given, [&](const step::GivenVectors& g) { return index >= g.first && index < g.first + g.count; });
-  if (at == given.end()) return;
-  pass_.tokens.back().given = static_cast<std::int32_t>(pass_.given.size() / static_cast<std::size_t>(model_.embedding));
-  const auto vector = at->vectors->begin() + (at->begin + index - at->first) * model_.embedding;
-  pass_.given.insert(pass_.given.end(), vector, vector + model_.embedding);
+  return at == given.end() ? nullptr : &*at;
+}
+
+// To the row's index-th token, the last of the pass. `shift`: of the rotary positions of text before its span, and, once that is over, behind it.
+void LanguageModel::give_vector(const step::GivenVectors& given, std::int32_t index, std::int32_t& shift) {
+  step::PassToken& token = pass_.tokens.back();
+  token.given = static_cast<std::int32_t>(pass_.given.size() / static_cast<std::size_t>(given_width()));
+  const auto vector = given.vectors->begin() + (given.begin + index - given.first) * given_width();
+  pass_.given.insert(pass_.given.end(), vector, vector + given_width());
+  if (options_.media_both_ways) token.ahead = given.first + given.count - 1 - index;
+  if (given.grid.columns == 0) return;
+  const std::int32_t place = given.offset + index - given.first;
+  token.shift = shift - place;
+  token.down = place / given.grid.columns;
+  token.across = place % given.grid.columns;
+  if (place + 1 == given.grid.rows * given.grid.columns) shift += given.grid.shift();
 }
 
 // What the sequences of all rows that verify may say next.
@@ -381,6 +399,7 @@ void LanguageModel::abandon(const step::StepPlan& plan) {
 
 void LanguageModel::start_pass() {
   pass_.clear();
+  pass_.given_parts = 1 + options_.media_layers;
   picked_.clear();
   pass_rows_.clear();
   kept_ = 0;

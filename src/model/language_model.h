@@ -53,6 +53,8 @@ struct LoadOptions {
     TokenId yes = 0;
     TokenId no = 0;
   };
+  bool media_both_ways = false;   // tokens of a span of media attend to all of it, which is to be within a row and not longer than a pass
+  std::int32_t media_layers = 0;  // so many vectors more are given for a token: what is added behind each of the first layers
   std::optional<Judging> judging = {};    // a head of one class: how much more the next token is `yes` than `no`
   std::vector<TokenId> end_tokens;        // the model's end-of-sequence tokens
   files::Progress progress;               // called on the loading thread; may be empty
@@ -136,7 +138,9 @@ class LanguageModel final : public step::StepExecutor {
   std::optional<std::size_t> purpose_of(const step::StepRow& row, const step::RowResult& row_result, std::int32_t index) const;
   void start_pass();
   void add_row(const step::StepPlan& plan, std::size_t index, step::StepResult& result);
-  void give_vector(const step::StepPlan& plan, const step::StepRow& row, std::int32_t index);
+  const step::GivenVectors* given_at(const step::StepPlan& plan, const step::StepRow& row, std::int32_t index) const;
+  void give_vector(const step::GivenVectors& given, std::int32_t index, std::int32_t& shift);
+  std::int64_t given_width() const { return std::int64_t{model_.embedding} * (1 + options_.media_layers); }
   void draft(const step::StepPlan& plan, step::StepResult& result);
   std::int32_t draft_room(const step::StepRow& row) const;
   void place_drafts(std::size_t index, step::RowResult& row_result, step::StepResult& result) const;

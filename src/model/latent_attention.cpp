@@ -31,6 +31,8 @@ void LatentAttention::project(const step::Pass& pass, const LayerShape& shape, c
       const step::PassToken& token = pass.tokens[static_cast<std::size_t>(row)];
       space.attention_rows[row] = {.blocks = pass.table(token, group), .position = token.position};
       finish(space.attention_rows[row], row, attention, weights, pool, space);
+      space.attention_rows[row].position += token.ahead;
+      space.attention_ahead[row] = token.ahead;
     }
   });
   multiply_heads(rows, weights.key_up, space.head_queries, latent.plain + latent.rotated, space.query, attention.head_dim, space);

@@ -6,6 +6,7 @@
 #include "model/state_layout.h"
 #include "step/visibility.h"
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -72,6 +73,10 @@ struct RopeParameters {
   double yarn_beta_fast = 32.0;
   double yarn_beta_slow = 1.0;
   bool yarn_whole = true;  // its ramp begins and ends at whole pairs
+  // Where tokens lie in pictures: of the pairs, so many turn by the position, the row and the column, one after the other, or, `mixed`, each
+  // third one by the row and by the column, as far as there are so many (Wang et al. 2024). None: all turn by the position.
+  std::array<std::int32_t, 3> sections{};
+  bool mixed = false;
   // Tensors that divide the frequencies [rotated / 2]: `divisors`, or, when the context that is served exceeds original_context and there
   // are such, `stretched_divisors`.
   std::string divisors = {};

@@ -39,6 +39,7 @@ void LanguageModel::check(const step::StepPlan& plan) const {
                    kv_groups_.groups[group].visibility);
     require(row.from_sampler() ? row.count == 1 : row.token_begin + static_cast<std::uint64_t>(row.count) <= plan.tokens.size(),
             "tokens out of range");
+    require(row.shift <= 0 && row.shift >= -row.position, "rotary positions out of the context");
     check_given(row, plan);
     check_state(row, plan);
     require(row.adapter == 0 || adapters_.find(row.adapter) != nullptr, "no such adapter");
@@ -71,8 +72,13 @@ void LanguageModel::check_given(const step::StepRow& row, const step::StepPlan& 
     require(given.count >= 1 && given.first >= end && given.first <= row.count - given.count, "given vectors out of their row");
     end = given.first + given.count;
     require(given.vectors != nullptr && given.begin >= 0 &&
-                std::cmp_less_equal((given.begin + given.count) * model_.embedding, given.vectors->size()),
+                std::cmp_less_equal((given.begin + given.count) * given_width(), given.vectors->size()),
             "too few given vectors");
+    const MediaGrid& grid = given.grid;
+    require(grid.rows >= 0 && grid.columns >= 0 && given.offset >= 0 &&
+                (grid.columns == 0 || given.offset <= std::int64_t{grid.rows} * grid.columns - given.count),
+            "given vectors out of their grid");
+    require(!options_.media_both_ways || given.count <= options_.pass_rows, "given vectors that no pass has room for");
   }
 }
 

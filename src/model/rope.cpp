@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <utility>
 
 namespace braid::model {
 namespace {
@@ -41,8 +42,24 @@ RopeFrequencies rope_frequencies(const RopeParameters& rope, std::span<const flo
   return result;
 }
 
-RopeTable::RopeTable(const RopeFrequencies& frequencies, std::int32_t context)
-    : pairs_(static_cast<std::int32_t>(frequencies.radians.size())), magnitude_(frequencies.magnitude) {
+std::vector<RopeAxis> rope_axes(const RopeParameters& rope) {
+  const auto [by_position, by_row, by_column] = rope.sections;
+  if (by_row == 0 && by_column == 0) return {};
+  std::vector<RopeAxis> axes(static_cast<std::size_t>(rope.rotated / 2), RopeAxis::kPosition);
+  for (std::int32_t pair = 0; pair < rope.rotated / 2; ++pair) {
+    RopeAxis& axis = axes[static_cast<std::size_t>(pair)];
+    if (rope.mixed) {
+      if (pair % 3 == 1 && pair < 3 * by_row) axis = RopeAxis::kRow;
+      if (pair % 3 == 2 && pair < 3 * by_column) axis = RopeAxis::kColumn;
+    } else if (pair >= by_position) {
+      axis = pair < by_position + by_row ? RopeAxis::kRow : RopeAxis::kColumn;
+    }
+  }
+  return axes;
+}
+
+RopeTable::RopeTable(const RopeFrequencies& frequencies, std::int32_t context, std::vector<RopeAxis> axes)
+    : pairs_(static_cast<std::int32_t>(frequencies.radians.size())), magnitude_(frequencies.magnitude), axes_(std::move(axes)) {
   const auto add_position = [&](std::vector<SinCos>& table, double position) {
     for (const double radians : frequencies.radians) table.push_back(fixed_sin_cos(position * radians));
   };
@@ -59,9 +76,26 @@ void RopeTable::fill(std::int32_t position, float* cos, float* sin) const {
   }
 }
 
+void RopeTable::fill_pair(std::int32_t position, std::int32_t pair, float* cos, float* sin) const {
+  const SinCos& coarse = coarse_[static_cast<std::size_t>(position / kFine * pairs_ + pair)];
+  const SinCos& fine = fine_[static_cast<std::size_t>(position % kFine * pairs_ + pair)];
+  cos[pair] = static_cast<float>((coarse.cos * fine.cos - coarse.sin * fine.sin) * magnitude_);
+  sin[pair] = static_cast<float>((coarse.sin * fine.cos + coarse.cos * fine.sin) * magnitude_);
+}
+
+void RopeTable::fill(std::int32_t position, std::int32_t down, std::int32_t across, float* cos, float* sin) const {
+  fill(position, cos, sin);
+  if (axes_.empty() || (down == 0 && across == 0)) return;
+  for (std::int32_t pair = 0; pair < pairs_; ++pair) {
+    const RopeAxis axis = axes_[static_cast<std::size_t>(pair)];
+    if (axis != RopeAxis::kPosition) fill_pair(position + (axis == RopeAxis::kRow ? down : across), pair, cos, sin);
+  }
+}
+
 std::vector<RopeTable> rope_tables(const ModelShape& model, std::span<const std::vector<float>> divisors, std::int32_t context) {
   std::vector<RopeTable> tables;
-  for (std::size_t i = 0; i < model.rotary.size(); ++i) tables.emplace_back(rope_frequencies(model.rotary[i], divisors[i]), context);
+  for (std::size_t i = 0; i < model.rotary.size(); ++i)
+    tables.emplace_back(rope_frequencies(model.rotary[i], divisors[i]), context, rope_axes(model.rotary[i]));
   return tables;
 }
 

@@ -16,6 +16,10 @@ struct RopeFrequencies {
   double magnitude = 1.0;       // multiplies cos and sin
 };
 
+// What a pair turns by.
+enum class RopeAxis : std::uint8_t { kPosition, kRow, kColumn };
+std::vector<RopeAxis> rope_axes(const RopeParameters& rope);  // of each pair; empty: all by the position
+
 // `divisors` is empty or has one value for each rotated pair.
 RopeFrequencies rope_frequencies(const RopeParameters& rope, std::span<const float> divisors);
 
@@ -23,17 +27,23 @@ RopeFrequencies rope_frequencies(const RopeParameters& rope, std::span<const flo
 // for each row of a step instead of a table of the whole context. Immutable.
 class RopeTable {
  public:
-  RopeTable(const RopeFrequencies& frequencies, std::int32_t context);
+  RopeTable(const RopeFrequencies& frequencies, std::int32_t context, std::vector<RopeAxis> axes = {});
 
   std::int32_t pairs() const { return pairs_; }
   void fill(std::int32_t position, float* cos, float* sin) const;  // [pairs]
+  // Of a token whose row and column are so much further than its position.
+  void fill(std::int32_t position, std::int32_t down, std::int32_t across, float* cos, float* sin) const;
 
  private:
   static constexpr std::int32_t kFine = 256;
+
+  void fill_pair(std::int32_t position, std::int32_t pair, float* cos, float* sin) const;
+
   std::int32_t pairs_;
   double magnitude_;
   std::vector<SinCos> fine_;    // [kFine, pairs]: positions 0 to 255
   std::vector<SinCos> coarse_;  // [context / kFine, pairs]: multiples of 256
+  std::vector<RopeAxis> axes_;  // [pairs], or empty
 };
 
 // One for each of model.rotary. `divisors`: Weights::rope_divisors.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace braid::model {
 Transformer::Transformer(const ModelShape& model, const Weights& weights, std::span<const RopeTable> ropes,
@@ -46,6 +47,7 @@ bool Transformer::advance(const step::Pass& pass, const KvArena& kv, Workspace& 
   }
   if (shape.attends()) attention_.attend(state.rows, shape, model_.layer_visibility(i), layer, kv.layer(index), space);
   if (!shape.parallel && shape.feeds()) feed_forward_.run(state.rows, shape, layer, space);
+  if (!is_last && std::cmp_less(state.layer, pass.given_parts)) add_given(pass, index + 1, space);
   return !is_last;
 }
 
@@ -61,6 +63,20 @@ void Transformer::replay(const step::Pass& pass, const KvArena& kv, Workspace& s
       delta_.replay(pass, i, shape, layer, kv, space);
     }
   }
+}
+
+const float* Transformer::given_of(const step::Pass& pass, const step::PassToken& token, std::int32_t part) const {
+  return pass.given.data() + (std::int64_t{token.given} * pass.given_parts + part) * model_.embedding;
+}
+
+// What is added behind a layer to the tokens whose vectors are given.
+void Transformer::add_given(const step::Pass& pass, std::int32_t part, Workspace& space) const {
+  team_.for_chunks(static_cast<std::int64_t>(pass.tokens.size()), kRowChunk, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      const step::PassToken& token = pass.tokens[static_cast<std::size_t>(row)];
+      if (token.given != step::PassToken::kEmbedded) table_.add(space.residual[row], given_of(pass, token, part), model_.embedding);
+    }
+  });
 }
 
 void Transformer::logits(std::int64_t begin, std::int64_t count, Workspace& space) const {
@@ -107,6 +123,7 @@ std::int64_t Transformer::keep_rows(std::span<const std::int32_t> picked, const 
       std::copy_n(space.query[from], shape.attention.query_width(), space.query[to]);
       if (shape.attention.gate.outputs > 0) std::copy_n(space.attention_gate[from], shape.attention.gate.outputs, space.attention_gate[to]);
       space.attention_rows[to] = space.attention_rows[from];
+      space.attention_ahead[to] = space.attention_ahead[from];
     }
     ++to;
   }
@@ -120,7 +137,7 @@ void Transformer::embed(const step::Pass& pass, Workspace& space) const {
     for (std::int64_t row = begin; row < end; ++row) {
       const step::PassToken& token = pass.tokens[static_cast<std::size_t>(row)];
       if (token.given != step::PassToken::kEmbedded) {
-        std::copy_n(pass.given.data() + token.given * model_.embedding, model_.embedding, space.residual[row]);
+        std::copy_n(given_of(pass, token, 0), model_.embedding, space.residual[row]);
       } else {
         table_.unpack_row(weights_.embedding, token.token, space.residual[row]);
         if (const AdapterSet* set = space.adapted.of_row(row))
@@ -136,7 +153,7 @@ void Transformer::embed(const step::Pass& pass, Workspace& space) const {
       if (model_.input.norm.kind != NormShape::Kind::kNone)
         normalise(table_, model_.input.norm, weights_.embedding_norm, space.residual[row], space.residual[row]);
       for (std::size_t i = 0; i < ropes_.size(); ++i)
-        ropes_[i].fill(token.position, space.angles[i].cos_of(row), space.angles[i].sin_of(row));
+        ropes_[i].fill(token.position + token.shift, token.down, token.across, space.angles[i].cos_of(row), space.angles[i].sin_of(row));
     }
   });
 }

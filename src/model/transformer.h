@@ -61,6 +61,8 @@ class Transformer {
 
  private:
   void embed(const step::Pass& pass, Workspace& space) const;
+  const float* given_of(const step::Pass& pass, const step::PassToken& token, std::int32_t part) const;
+  void add_given(const step::Pass& pass, std::int32_t part, Workspace& space) const;
   void finish_logits(std::int64_t count, Workspace& space) const;
   std::int64_t keep_rows(std::span<const std::int32_t> picked, const LayerShape& shape, Workspace& space) const;
 

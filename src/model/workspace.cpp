@@ -244,6 +244,7 @@ std::size_t carve(Workspace& space, const ModelShape& model, const Weights& weig
   const std::int64_t most_rows = std::max<std::int64_t>(rows, space.shape.logit_rows);
   carver.take(space.prepared, 1, static_cast<std::int64_t>(most_prepared(model, weights, table, most_rows)));
   carver.take(space.attention_rows, rows, 1);
+  carver.take(space.attention_ahead, rows, 1);
   carver.take(space.tile_begin, rows + 1, 1);
   carver.take(space.part_list, space.shape.parts, 1);
   carver.take(space.part_begin, space.shape.parts + 1, 1);

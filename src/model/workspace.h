@@ -84,7 +84,8 @@ struct Workspace {
   std::vector<Angles> angles;                       // for each rotary table
   Rows logits;                                      // [logit_rows, vocab]
   std::byte* prepared = nullptr;                    // rows of the largest kind
-  kernels::AttentionRow* attention_rows = nullptr;  // [rows]
+  kernels::AttentionRow* attention_rows = nullptr;  // [rows], at the last positions that they see
+  std::int32_t* attention_ahead = nullptr;          // [rows]: how far these are behind their own
   std::int32_t* tile_begin = nullptr;               // [rows + 1], rows of attention that are claimed together
   ContextPart* part_list = nullptr;                 // [parts]
   std::int32_t* part_begin = nullptr;               // [parts + 1], of a row in part_list

@@ -96,11 +96,25 @@ std::int32_t BatchPlanner::add_prefill(Sequence& sequence, PlannedStep& step, st
 
 // Tokens of its next slice. Where not all blocks were taken at admission, a window lets go of old ones and new ones are taken.
 std::int32_t BatchPlanner::slice(Sequence& sequence, std::int32_t room) const {
-  const std::int32_t count = std::min(room, sequence.known() - sequence.progress.planned());
+  const std::int32_t count = whole_media(sequence, std::min(room, sequence.known() - sequence.progress.planned()));
   const std::int32_t blocks = (sequence.progress.planned() + count + block_tokens_ - 1) / block_tokens_;
   if (sequence.blocks.places() >= blocks) return count;
   move_window(sequence, groups_, blocks);
-  return std::min(count, sequence.blocks.places() * block_tokens_ - sequence.progress.planned());
+  return whole_media(sequence, std::min(count, sequence.blocks.places() * block_tokens_ - sequence.progress.planned()));
+}
+
+// So many tokens of a slice, or fewer or more, so that it ends within no span that has to be computed as a whole: before it, or, where the
+// slice begins with it, behind it.
+std::int32_t BatchPlanner::whole_media(const Sequence& sequence, std::int32_t count) const {
+  if (!media_whole_ || count <= 0) return count;
+  const std::int32_t begin = sequence.progress.planned();
+  for (const MediaSpan& span : sequence.media) {
+    const std::int32_t end = begin + count;
+    if (span.first >= end || span.first + span.count <= end) continue;
+    const std::int32_t whole = span.first > begin ? span.first - begin : span.first + span.count - begin;
+    return begin + whole <= sequence.blocks.places() * block_tokens_ ? whole : 0;
+  }
+  return count;
 }
 
 // Those of its media that lie within the slice.
@@ -108,10 +122,13 @@ void BatchPlanner::add_given(const Sequence& sequence, step::StepPlan& plan, ste
   const std::int32_t begin = sequence.progress.planned();
   std::int64_t before = 0;
   row.given_begin = static_cast<std::uint32_t>(plan.given.size());
-  for (const MediaSpan& span : sequence.media) {
+  for (std::size_t i = 0; i < sequence.media.size(); ++i) {
+    const MediaSpan& span = sequence.media[i];
     const std::int32_t first = std::max(span.first, begin);
     const std::int32_t last = std::min(span.first + span.count, begin + row.count);
-    if (first < last) plan.given.push_back({first - begin, last - first, sequence.media_vectors, before + first - span.first});
+    const std::int32_t offset = first - span.first;
+    const MediaGrid grid = sequence.media_grids.empty() ? MediaGrid() : sequence.media_grids[i];
+    if (first < last) plan.given.push_back({first - begin, last - first, sequence.media_vectors, before + offset, offset, grid});
     before += span.count;
   }
   row.given_count = static_cast<std::uint32_t>(plan.given.size()) - row.given_begin;
@@ -151,6 +168,7 @@ void BatchPlanner::add_row(Sequence& sequence, PlannedStep& step, step::StepRow 
   row.slot = sequence.slot;
   row.adapter = sequence.adapter.index;
   row.position = sequence.progress.least();
+  row.shift = sequence.rotary_shift(row.position);
   if (sequence.fork_source.size() > 0) {
     for (std::int32_t group = 0; group < groups_.count(); ++group)
       plan.forks.push_back({sequence.fork_source[group], sequence.blocks[group][(row.position - 1) / block_tokens_]});

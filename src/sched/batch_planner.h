@@ -31,7 +31,7 @@ class BatchPlanner {
         state_interval_(options.prefix_cache && !options.kv_verify && options.most_state_blocks >= options.state_blocks
                             ? options.state_interval
                             : kNoCheckpoints),
-        turn_ends_(options.turn_ends) {}
+        turn_ends_(options.turn_ends), media_whole_(options.media_whole) {}
 
   // A row for every sequence that can decode or take it up again, best rank first, with the KV block that it needs. Those whose stream is
   // full go to `full`. Tokens are guessed as far as `pace` says. False when a sequence had to stay out for want of a block.
@@ -53,6 +53,7 @@ class BatchPlanner {
   static void add_given(const Sequence& sequence, step::StepPlan& plan, step::StepRow& row);
   static void add_scored(const Sequence& sequence, step::StepPlan& plan, step::StepRow& row);
   std::int32_t slice(Sequence& sequence, std::int32_t room) const;
+  std::int32_t whole_media(const Sequence& sequence, std::int32_t count) const;
   void add_blocks(const Sequence& sequence, step::StepPlan& plan, step::StepRow& row) const;
   void add_state(Sequence& sequence, step::StepPlan& plan, step::StepRow& row) const;
   std::int32_t next_checkpoint(Sequence& sequence, std::int32_t end, const step::StepRow& row) const;
@@ -69,6 +70,7 @@ class BatchPlanner {
   static constexpr std::int32_t kNoCheckpoints = -1;
   std::int32_t state_interval_;  // 0: none at intervals
   std::vector<TokenId> turn_ends_;
+  bool media_whole_;
 };
 
 }  // namespace braid::sched

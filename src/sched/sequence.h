@@ -84,9 +84,10 @@ struct Sequence {
       : rank(its_rank), priority(request.priority), id(std::move(request.id)), sampling(std::move(request.sampling)),
         constraint(std::move(request.constraint)), stop(std::move(request.stop)), tokens(std::move(request.prompt)),
         prompt_tokens(static_cast<std::int32_t>(tokens.size())), prompt_logprobs(request.prompt_logprobs), pooling(request.pooling),
-        pooled_output(request.pooled_output), media(std::move(request.media)), media_vectors(std::move(request.media_vectors)),
-        adapter(std::move(request.adapter)), client(std::move(request.client)), cache_salt(std::move(request.cache_salt)),
-        speculation(std::move(request.speculation)), marked_turns(std::move(request.marked_turns)), blocks(pool, groups), fork_source(pool),
+        pooled_output(request.pooled_output), media(std::move(request.media)), media_grids(std::move(request.media_grids)),
+        media_vectors(std::move(request.media_vectors)), adapter(std::move(request.adapter)), client(std::move(request.client)),
+        cache_salt(std::move(request.cache_salt)), speculation(std::move(request.speculation)),
+        marked_turns(std::move(request.marked_turns)), blocks(pool, groups), fork_source(pool),
         state(groups.has_states() ? std::make_unique<RecurrentState>(pool) : nullptr), progress(groups.block_tokens()) {
     stop.max_tokens = answer_room;
   }
@@ -95,6 +96,12 @@ struct Sequence {
   bool shares_answers() const { return speculation.method == DraftMethod::kAuto || speculation.method == DraftMethod::kSuffix; }
   // What it knows, for the prefix cache.
   cache::SequenceView view() const { return {{adapter.revision, cache_salt}, tokens, media}; }
+  // StepRow::shift of a row that begins there.
+  std::int32_t rotary_shift(std::int32_t position) const {
+    std::int32_t shift = 0;
+    for (std::size_t i = 0; i < media_grids.size() && media[i].first + media[i].count <= position; ++i) shift += media_grids[i].shift();
+    return shift;
+  }
   std::int32_t known() const { return static_cast<std::int32_t>(tokens.size()); }
   std::int32_t generated() const { return known() - prompt_tokens; }
   // Its consumer is too far behind.
@@ -142,6 +149,7 @@ struct Sequence {
   const Pooling pooling;
   const PooledOutput pooled_output;
   const std::vector<MediaSpan> media;
+  const std::vector<MediaGrid> media_grids;
   const MediaVectors media_vectors;
   const AdapterUse adapter;
   const std::string client;

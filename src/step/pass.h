@@ -21,6 +21,11 @@ struct PassToken {
   std::uint32_t table_size = 0;
   std::int32_t given = kEmbedded;  // which vector of Pass::given is its embedding
   std::uint32_t adapter = 0;       // StepRow::adapter
+  // Its rotary position is `position` + shift, and so much more where rows and columns of a picture have their own.
+  std::int32_t shift = 0;
+  std::int32_t down = 0;
+  std::int32_t across = 0;
+  std::int32_t ahead = 0;  // positions behind its own that it attends to as well, all of this pass
 
   static constexpr std::int32_t kEmbedded = -1;  // the model's own
 };
@@ -49,7 +54,8 @@ struct Pass {
   std::vector<PassToken> tokens;     // those of one sequence are adjacent and in order of position
   std::vector<std::int32_t> picked;  // ascending indices of tokens whose hidden state is wanted
   std::vector<std::int32_t> blocks;
-  std::vector<float> given;             // [vectors, the model's width]
+  std::vector<float> given;             // [vectors, given_parts, the model's width]
+  std::int32_t given_parts = 1;         // the embedding, and what is added behind each of the first layers
   std::vector<PassSequence> sequences;  // of all tokens, in their order; empty without recurrent layers
   std::vector<PassSnapshot> snapshots;
 

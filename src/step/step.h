@@ -97,6 +97,9 @@ struct StepRow {
   // With RowInput::kTokens: into StepPlan::given, in ascending order of tokens and without overlap.
   std::uint32_t given_begin = 0;
   std::uint32_t given_count = 0;
+  // The rotary position of its first token is `position` + shift, or, where that lies within a span that is a grid, that of the span's first
+  // token is so much more than its position.
+  std::int32_t shift = 0;
   std::uint32_t adapter = 0;  // the same in all rows of a sequence: of the model's adapters, counted from 1; 0: none
 
   bool from_sampler() const { return input == RowInput::kSampled; }
@@ -108,7 +111,9 @@ struct GivenVectors {
   std::int32_t first = 0;  // of the row's tokens
   std::int32_t count = 1;
   MediaVectors vectors;
-  std::int64_t begin = 0;  // which of these is the first token's
+  std::int64_t begin = 0;   // which of these is the first token's
+  std::int32_t offset = 0;  // of their span's tokens, which one the first is
+  MediaGrid grid = {};      // the whole span's
 };
 
 // Whose contents a block has: a group's of layers, or a part of a recurrent state.

@@ -74,6 +74,9 @@ void StepDriver::add_row(Sequence& sequence, const DrivenRequest& request, std::
   const auto left = static_cast<std::int32_t>(sequence.known.size()) - sequence.computed;
   if (left <= 0) row.input = step::RowInput::kSampled;
   row.count = row.from_sampler() ? 1 : slice_ > 0 ? std::min(left, std::uniform_int_distribution<std::int32_t>(1, slice_)(random_)) : left;
+  if (request.media_whole) row.count = whole_spans(request, row.position, row.count);
+  for (std::size_t i = 0; i < request.media_grids.size(); ++i)
+    if (request.media[i].first + request.media[i].count <= row.position) row.shift += request.media_grids[i].shift();
   if (row.from_sampler() || row.count == left)
     row.output = request.pooling != Pooling::kNone ? step::RowOutput::kVector : step::RowOutput::kSample;
   row.token_begin = static_cast<std::uint32_t>(plan_.tokens.size());
@@ -107,14 +110,24 @@ void StepDriver::add_row(Sequence& sequence, const DrivenRequest& request, std::
 void StepDriver::add_given(const DrivenRequest& request, step::StepRow& row) {
   std::int64_t before = 0;
   row.given_begin = static_cast<std::uint32_t>(plan_.given.size());
-  for (const MediaSpan& span : request.media) {
-    for (std::int32_t i = 0; i < span.count; ++i) {  // one by one: the planner puts them together
+  for (std::size_t index = 0; index < request.media.size(); ++index) {
+    const MediaSpan& span = request.media[index];
+    const MediaGrid grid = request.media_grids.empty() ? MediaGrid() : request.media_grids[index];
+    const std::int32_t step = request.media_whole ? span.count : 1;  // one by one: the planner puts them together
+    for (std::int32_t i = 0; i < span.count; i += step) {
       const std::int32_t place = span.first + i - row.position;
-      if (place >= 0 && place < row.count) plan_.given.push_back({place, 1, request.media_vectors, before + i});
+      if (place >= 0 && place < row.count) plan_.given.push_back({place, step, request.media_vectors, before + i, i, grid});
     }
     before += span.count;
   }
   row.given_count = static_cast<std::uint32_t>(plan_.given.size()) - row.given_begin;
+}
+
+// So many tokens, or as many more as the span takes within which they end.
+std::int32_t StepDriver::whole_spans(const DrivenRequest& request, std::int32_t begin, std::int32_t count) {
+  for (const MediaSpan& span : request.media)
+    if (span.first < begin + count && span.first + span.count > begin + count) count = span.first + span.count - begin;
+  return count;
 }
 
 // A snapshot is taken at a random place of every row.

@@ -15,6 +15,8 @@ struct DrivenRequest {
   std::int32_t prompt_logprobs = -1;
   std::shared_ptr<const Constraint> constraint = {};
   std::vector<MediaSpan> media = {};
+  std::vector<MediaGrid> media_grids = {};
+  bool media_whole = false;  // no slice ends within a span
   MediaVectors media_vectors = {};
   Pooling pooling = Pooling::kNone;  // other than kNone: the answer is a vector
   std::uint32_t adapter = 0;         // StepRow::adapter
@@ -63,6 +65,7 @@ class StepDriver {
   void add_start(Sequence& sequence, const DrivenRequest& request, std::int32_t generated);
   void add_row(Sequence& sequence, const DrivenRequest& request, std::int32_t generated);
   void add_given(const DrivenRequest& request, step::StepRow& row);
+  static std::int32_t whole_spans(const DrivenRequest& request, std::int32_t begin, std::int32_t count);
   void add_state(Sequence& sequence, step::StepRow& row);
   void take_blocks(std::vector<std::int32_t>& blocks, std::int32_t count);
   bool apply(Sequence& sequence, const step::StepRow& planned, const step::RowResult& row, const DrivenRequest& request,

@@ -8,6 +8,23 @@ namespace {
 
 constexpr std::string_view kWrapped[] = {"text_config", "llm_config", "language_config"};
 
+// What wrapped configurations leave out where it is as transformers has it for the type.
+constexpr std::pair<std::string_view, std::string_view> kDefaults[] = {
+    {"llama", R"({"hidden_size":4096,"intermediate_size":11008,"num_hidden_layers":32,"num_attention_heads":32,"vocab_size":32000,)"
+              R"("max_position_embeddings":2048,"rms_norm_eps":1e-6,"hidden_act":"silu"})"},
+    {"mistral", R"({"hidden_size":4096,"intermediate_size":14336,"num_hidden_layers":32,"num_attention_heads":32,"num_key_value_heads":8,)"
+                R"("vocab_size":32000,"max_position_embeddings":131072,"rms_norm_eps":1e-6,"sliding_window":4096,"hidden_act":"silu"})"},
+    {"qwen2", R"({"hidden_size":4096,"intermediate_size":22016,"num_hidden_layers":32,"num_attention_heads":32,"num_key_value_heads":32,)"
+              R"("vocab_size":151936,"max_position_embeddings":32768,"rms_norm_eps":1e-6,"use_sliding_window":false,"hidden_act":"silu"})"},
+    {"qwen3", R"({"hidden_size":4096,"intermediate_size":22016,"num_hidden_layers":32,"num_attention_heads":32,"num_key_value_heads":32,)"
+              R"("head_dim":128,"vocab_size":151936,"max_position_embeddings":32768,"rms_norm_eps":1e-6,"use_sliding_window":false})"},
+    {"gemma3_text",
+     R"({"hidden_size":2304,"intermediate_size":9216,"num_hidden_layers":26,"num_attention_heads":8,"num_key_value_heads":4,)"
+     R"("head_dim":256,"vocab_size":262208,"max_position_embeddings":131072,"rms_norm_eps":1e-6,"sliding_window":4096})"},
+    {"lfm2", R"({"hidden_size":2560,"intermediate_size":12288,"num_hidden_layers":32,"num_attention_heads":32,"num_key_value_heads":8,)"
+             R"("vocab_size":65536,"max_position_embeddings":128000,"norm_eps":1e-5})"},
+};
+
 std::string text_of(const simdjson::dom::element& object, std::string_view key) {
   std::string_view text;
   return object[key].get(text) == simdjson::SUCCESS ? std::string(text) : std::string();
@@ -42,7 +59,16 @@ void FolderConfig::unwrap() {
     prefix_ = fmt::format("{}.", name);
     wrapped_ = true;
     if (const std::string own = text_of(inner, "model_type"); !own.empty()) model_type_ = own;
+    add_defaults();
     return;
+  }
+}
+
+void FolderConfig::add_defaults() {
+  for (const auto& [type, values] : kDefaults) {
+    if (type != model_type_) continue;
+    default_parser_ = std::make_shared<simdjson::dom::parser>();
+    defaults_ = default_parser_->parse(values.data(), values.size());
   }
 }
 
@@ -51,9 +77,17 @@ void FolderConfig::fail(ErrorCode code, const std::string& message) {
 }
 
 std::optional<simdjson::dom::element> FolderConfig::find(Names names) const {
+  bool is_null = false;
   for (const std::string_view name : names) {
     simdjson::dom::element value;
-    if (root_[name].get(value) == simdjson::SUCCESS && !value.is_null()) return value;
+    if (root_[name].get(value) != simdjson::SUCCESS) continue;
+    if (!value.is_null()) return value;
+    is_null = true;
+  }
+  if (default_parser_ == nullptr || is_null) return std::nullopt;
+  for (const std::string_view name : names) {
+    simdjson::dom::element value;
+    if (defaults_[name].get(value) == simdjson::SUCCESS) return value;
   }
   return std::nullopt;
 }

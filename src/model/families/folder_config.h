@@ -14,7 +14,7 @@
 
 namespace braid::model {
 
-// A key goes by several names; the first that is there and not null counts. The first failure is kept in `error`, and every later look-up
+// A key goes by several names; the first that is there and not null counts, then what its type has where a wrapper leaves it out. The first failure is kept in `error`, and every later look-up
 // answers with its fallback.
 class FolderConfig {
  public:
@@ -52,9 +52,12 @@ class FolderConfig {
   std::optional<simdjson::dom::element> find(Names names) const;
   std::string first(Names names) const { return prefix_ + std::string(*names.begin()); }
   void unwrap();
+  void add_defaults();
 
   std::shared_ptr<simdjson::dom::parser> parser_;
   simdjson::dom::element root_, outer_root_;
+  std::shared_ptr<simdjson::dom::parser> default_parser_;  // null: a key that is missing has no value
+  simdjson::dom::element defaults_;
   std::string path_, prefix_, model_type_, outer_type_;
   bool wrapped_ = false;
 };

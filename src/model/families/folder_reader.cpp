@@ -90,7 +90,10 @@ std::optional<std::string> text_name(std::string_view name) {
     const bool bare = !name.starts_with("model.") && !name.starts_with("lm_head");
     return bare ? "model." + std::string(name) : std::string(name);
   }
-  if (name.starts_with("lm_head.")) return std::string(name);
+  constexpr std::string_view kTextModel = "model.text_model.";  // Idefics 3's
+  if (name.starts_with(kTextModel)) return "model." + std::string(name.substr(kTextModel.size()));
+  for (const std::string_view own : {"lm_head.", "model.layers.", "model.embed_tokens.", "model.norm."})
+    if (name.starts_with(own)) return std::string(name);
   return std::nullopt;
 }
 
@@ -150,7 +153,11 @@ FolderReader::FolderReader(const files::HfFolder& folder, FolderConfig own_confi
   metadata_.emplace_back("general.name", folder.path().substr(folder.path().rfind('/') + 1));
   const Prequantized quantized = read_prequantized(folder, config);
   notes_ = quantized.notes;
-  const auto own_name = [&](const std::string& name) { return config.is_wrapped() ? text_name(name) : std::optional(name); };
+  const bool sees = config.has({"vision_config"});  // beside the text's own keys, as older files have it
+  const auto own_name = [&](const std::string& name) {
+    if (config.is_wrapped()) return text_name(name);
+    return sees && name.starts_with("visual.") ? std::nullopt : std::optional(name);
+  };
   for (const auto& [name, stored] : folder.tensors()) {
     if (quantized.used.contains(name)) continue;
     if (std::ranges::any_of(kUseless, [&name = name](std::string_view useless) { return name.ends_with(useless); })) continue;
