@@ -42,13 +42,15 @@ class BatchPlannerTest : public testing::Test {
     return sequence;
   }
 
-  const step::StepPlan& plan() {
+  const step::StepPlan& plan() { return plan_by(planner_); }
+
+  const step::StepPlan& plan_by(const BatchPlanner& planner) {
     plan_.clear();
     step_ = PlannedStep{&plan_, {}, {}, {}, {}};
     full_.clear();
-    complete_ = planner_.add_decodes(roster_.batch(), step_, DraftPace(0), full_);
+    complete_ = planner.add_decodes(roster_.batch(), step_, DraftPace(0), full_);
     if (complete_) roster_.admit(0.0);
-    planner_.add_prefills(roster_.batch(), step_, pace_);
+    planner.add_prefills(roster_.batch(), step_, pace_);
     return plan_;
   }
 
@@ -99,6 +101,48 @@ TEST_F(BatchPlannerTest, ASliceBringsTheVectorsOfItsPartOfAnImage) {
   }
   EXPECT_THAT(found,
               testing::ElementsAreArray(std::vector<std::array<std::int64_t, 3>>{{3, 29, 0}, {32, 11, 29}, {43, 1, 40}, {70, 10, 41}}));
+}
+
+// Where rotary positions follow the rows and columns of pictures, text behind one goes on at less than its position.
+TEST_F(BatchPlannerTest, RowsKnowHowFarPicturesHaveShiftedThem) {
+  GenerationRequest request;
+  request.prompt.assign(80, 9);
+  request.media = {{3, 40, {1, 1}}, {50, 6, {1, 3}}};
+  request.media_grids = {{4, 10}, {3, 2}};
+  request.media_vectors = std::make_shared<const std::vector<float>>(46, 1.0F);
+  Sequence& sequence = roster_.enqueue(std::move(request), 5, {});
+  tickets_.push_back(std::make_unique<SequenceTicket>(nobody_, options_.stream_capacity));
+  tickets_.back()->attach(sequence);
+  std::vector<std::array<std::int32_t, 4>> found;  // position, shift, offset and columns of the first given vectors
+  while (sequence.phase != SequencePhase::kDecode) {
+    const step::StepRow& row = plan().rows.front();
+    const step::GivenVectors given = plan_.given.empty() ? step::GivenVectors{} : plan_.given.front();
+    found.push_back({row.position, row.shift, given.offset, given.grid.columns});
+    come_back();
+  }
+  EXPECT_EQ(plan().rows.front().shift, 10 - 40 + 3 - 6);  // the answer's
+  EXPECT_THAT(found, testing::ElementsAreArray(std::vector<std::array<std::int32_t, 4>>{{0, 0, 0, 10}, {32, 0, 29, 10}, {64, -33, 0, 0}}));
+}
+
+// Before such tokens, or behind them, also where they are more than a step has otherwise.
+TEST_F(BatchPlannerTest, NoSliceEndsAmongTokensThatSeeEachOther) {
+  SchedulerOptions options = options_;
+  options.media_whole = true;
+  const BatchPlanner planner(options);
+  GenerationRequest request;
+  request.prompt.assign(79, 9);
+  request.media = {{3, 40, {1, 1}}, {60, 19, {1, 3}}};
+  request.media_vectors = std::make_shared<const std::vector<float>>(59, 1.0F);
+  Sequence& sequence = roster_.enqueue(std::move(request), 1, {});
+  tickets_.push_back(std::make_unique<SequenceTicket>(nobody_, options_.stream_capacity));
+  tickets_.back()->attach(sequence);
+  std::vector<std::array<std::int32_t, 2>> found;  // position, count
+  while (sequence.phase != SequencePhase::kDecode) {
+    const step::StepRow& row = plan_by(planner).rows.front();
+    found.push_back({row.position, row.count});
+    come_back();
+  }
+  EXPECT_THAT(found, testing::ElementsAreArray(std::vector<std::array<std::int32_t, 2>>{{0, 3}, {3, 40}, {43, 17}, {60, 19}}));
 }
 
 TEST_F(BatchPlannerTest, WholePromptIsOneRowThatSamples) {

@@ -1,0 +1,136 @@
+#include "sched/image_queue.h"
+
+#include <exception>
+#include <fmt/format.h>
+#include <utility>
+
+namespace braid::sched {
+
+using Clock = std::chrono::steady_clock;
+
+ImageQueue::Wish::~Wish() {
+  if (queue_ != nullptr) queue_->leave(*this);
+}
+
+void ImageQueue::Executor::execute(const step::StepPlan&, step::StepResult&) {
+  if (options_.before_steps) options_.before_steps();
+  const Clock::time_point until = Clock::now() + options_.most_of_step;
+  if (!pass) pass = encoder_.begin(std::move(pixels));
+  do {
+    is_done = !pass->advance();
+  } while (!is_done && Clock::now() < until);
+}
+
+ImageQueue::ImageQueue(ComputeStrand& strand, step::ImageEncoder& encoder, ImageOptions options)
+    : options_(std::move(options)), executor_(encoder, options_), lane_(
+                                                                      strand, executor_, [this] { on_returned(); }, [this] { pump(); }) {}
+
+ImageQueue::~ImageQueue() {
+  for (auto& [digest, job] : jobs_)
+    for (Wish* wish : job.wishes) wish->queue_ = nullptr;
+}
+
+MediaVectors ImageQueue::find(const Pixels& pixels) {
+  const auto found = kept_.find(pixels.digest);
+  if (found == kept_.end()) return nullptr;
+  uses_.splice(uses_.begin(), uses_, found->second.use);
+  return found->second.vectors;
+}
+
+Result<std::unique_ptr<ImageQueue::Wish>> ImageQueue::ask(SharedPixels pixels, std::int32_t priority, Arrived arrived) {
+  const Digest digest = pixels->digest;
+  auto job = jobs_.find(digest);
+  if (job == jobs_.end()) {
+    if (waiting_.size() >= options_.most_waiting)
+      return Error{ErrorCode::kOverloaded, fmt::format("{} images wait to be looked at already; try again later", waiting_.size()), {}};
+    const Rank rank(Clock::now(), priority, options_.priority_ageing, next_serial_++);
+    job = jobs_.emplace(digest, Job{std::move(pixels), rank, {}}).first;
+    waiting_.emplace(rank, digest);
+  }
+  auto wish = std::make_unique<Wish>();
+  wish->queue_ = this;
+  wish->digest_ = digest;
+  wish->arrived_ = std::move(arrived);
+  wish->self_ = job->second.wishes.insert(job->second.wishes.end(), wish.get());
+  pump();
+  return wish;
+}
+
+// An image that nobody wants any more is not begun. What is computed is left when its step is back.
+void ImageQueue::leave(Wish& wish) {
+  const auto job = jobs_.find(wish.digest_);
+  job->second.wishes.erase(wish.self_);
+  if (!job->second.wishes.empty() || running_ == wish.digest_) return;
+  waiting_.erase(job->second.rank);
+  jobs_.erase(job);
+}
+
+// One step is out at a time, so that the pass has one owner.
+void ImageQueue::pump() {
+  if (!lane_.idle()) return;
+  if (!running_ && waiting_.empty()) return lane_.pass();
+  if (!lane_.take_turn()) return;
+  if (!running_) {
+    running_ = waiting_.begin()->second;
+    waiting_.erase(waiting_.begin());
+    executor_.pixels = jobs_.at(*running_).pixels;
+  }
+  lane_.next_plan();
+  lane_.post();
+}
+
+void ImageQueue::on_returned() {
+  std::exception_ptr failure;
+  while (const Step* step = lane_.returned()) {
+    failure = step->result.failure;
+    lane_.pop();
+  }
+  if (failure) {
+    end_pass(Error{ErrorCode::kInternal, "looking at an image failed inside the server", {}});
+  } else if (executor_.is_done) {
+    auto vectors = std::make_shared<const std::vector<float>>(executor_.pass->take());
+    if (vectors->empty()) {
+      end_pass(Error{ErrorCode::kInternal, "the model's numbers for an image are none", {}});
+    } else {
+      ++computed_;
+      keep(*running_, vectors);
+      end_pass(MediaVectors(std::move(vectors)));
+    }
+  } else if (jobs_.at(*running_).wishes.empty()) {
+    end_pass(MediaVectors());
+  }
+  pump();
+}
+
+// Who is told may drop other wishes, and ask for more.
+void ImageQueue::end_pass(const Result<MediaVectors>& result) {
+  executor_.pass.reset();
+  executor_.pixels.reset();
+  executor_.is_done = false;
+  const auto job = jobs_.find(*running_);
+  while (!job->second.wishes.empty()) {
+    Wish& wish = *job->second.wishes.front();
+    job->second.wishes.pop_front();
+    wish.queue_ = nullptr;
+    const Arrived arrived = std::move(wish.arrived_);
+    arrived(result);
+  }
+  jobs_.erase(job);
+  running_.reset();
+}
+
+void ImageQueue::keep(const Digest& digest, const MediaVectors& vectors) {
+  const std::size_t bytes = vectors->size() * sizeof(float);
+  if (bytes > options_.kept_bytes) return;
+  while (kept_bytes_ + bytes > options_.kept_bytes) {
+    const auto oldest = kept_.find(uses_.back());
+    kept_bytes_ -= oldest->second.vectors->size() * sizeof(float);
+    kept_.erase(oldest);
+    uses_.pop_back();
+  }
+  uses_.push_front(digest);
+  kept_.emplace(digest, Kept{vectors, uses_.begin()});
+  kept_bytes_ += bytes;
+}
+
+}  // namespace braid::sched

@@ -1,0 +1,113 @@
+// Images on their way to vectors: they wait in a queue, one at a time is computed, and left after a few milliseconds, so that nobody's next
+// token waits for more than that. What became of them is kept while there is room.
+#pragma once
+
+#include "braid/media_span.h"
+#include "braid/pixels.h"
+#include "braid/result.h"
+#include "sched/compute_strand.h"
+#include "sched/rank.h"
+#include "sched/strand_lane.h"
+#include "step/image_encoder.h"
+#include "step/step.h"
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace braid::sched {
+
+struct ImageOptions {
+  std::size_t kept_bytes = std::size_t{256} << 20;    // of vectors of images, the one used longest ago going first
+  std::size_t most_waiting = 1024;                    // images; the next one is refused with kOverloaded
+  std::chrono::milliseconds priority_ageing{10'000};  // as SchedulerOptions::priority_ageing
+  std::chrono::microseconds most_of_step{10'000};     // of the strand's time, before others have their turn
+  std::function<void()> before_steps = {};            // if any, called on the strand when a step begins
+};
+
+// Loop only. Strand, encoder and loop outlive it; its wishes may not.
+class ImageQueue {
+ public:
+  using Arrived = std::function<void(const Result<MediaVectors>&)>;
+
+  // One of those who wait for an image. Destroying it cancels: `arrived` is not called then.
+  class Wish {
+   public:
+    ~Wish();
+
+   private:
+    friend ImageQueue;
+    ImageQueue* queue_ = nullptr;  // null once it has been answered
+    std::array<std::uint64_t, 2> digest_{};
+    std::list<Wish*>::iterator self_;
+    Arrived arrived_;
+  };
+
+  ImageQueue(ComputeStrand& strand, step::ImageEncoder& encoder, ImageOptions options);
+  ~ImageQueue();
+
+  // Of an image by its digest, if they are kept.
+  MediaVectors find(const Pixels& pixels);
+  // Calls `arrived` later, never within this. kOverloaded.
+  Result<std::unique_ptr<Wish>> ask(SharedPixels pixels, std::int32_t priority, Arrived arrived);
+
+  std::size_t kept_bytes() const { return kept_bytes_; }
+  std::uint64_t computed() const { return computed_; }  // images, so far
+  double running_seconds() const { return lane_.running_seconds(); }
+
+ private:
+  using Digest = std::array<std::uint64_t, 2>;
+
+  struct Job {
+    SharedPixels pixels;
+    Rank rank;
+    std::list<Wish*> wishes;
+  };
+
+  // Of the strand while a step is out, of the loop otherwise.
+  class Executor final : public step::StepExecutor {
+   public:
+    Executor(step::ImageEncoder& encoder, const ImageOptions& options) : encoder_(encoder), options_(options) {}
+    void execute(const step::StepPlan& plan, step::StepResult& result) override;
+
+    SharedPixels pixels;  // of a pass that is to begin
+    std::unique_ptr<step::ImagePass> pass;
+    bool is_done = false;
+
+   private:
+    step::ImageEncoder& encoder_;
+    const ImageOptions& options_;
+  };
+
+  struct Kept {
+    MediaVectors vectors;
+    std::list<Digest>::iterator use;
+  };
+
+  void pump();
+  void on_returned();
+  void end_pass(const Result<MediaVectors>& result);
+  void keep(const Digest& digest, const MediaVectors& vectors);
+  void leave(Wish& wish);
+
+  const ImageOptions options_;
+  std::map<Digest, Job> jobs_;  // also the one that is computed
+  std::map<Rank, Digest> waiting_;
+  std::optional<Digest> running_;
+  std::uint64_t next_serial_ = 0;
+  std::uint64_t computed_ = 0;
+  std::map<Digest, Kept> kept_;
+  std::list<Digest> uses_;  // of what is kept, the latest first
+  std::size_t kept_bytes_ = 0;
+  Executor executor_;
+  StrandLane lane_;  // last: its step has ended before anything that it names is destroyed
+};
+
+}  // namespace braid::sched
