@@ -32,21 +32,21 @@ constexpr std::array kTowerFamilies = std::to_array<std::pair<std::string_view, 
 constexpr std::int64_t kMostSize = 1 << 20;
 constexpr std::int64_t kMostLayers = 1000;
 
-// What must hold of every tower before its weights are looked at.
-void check_tower(TowerShape& tower, FolderConfig& config) {
-  if (config.error) return;
-  const EncoderShape& encoder = tower.encoder;
-  if (encoder.layers.empty()) return config.fail(ErrorCode::kBadFile, "no layer of the tower is left");
-  if (encoder.head_dim % (tower.rotation ? 4 : 1) != 0)
-    return config.fail(ErrorCode::kUnsupported, fmt::format("heads of {} values cannot turn by rows and columns", encoder.head_dim));
-  const auto side = std::llround(std::sqrt(static_cast<double>(encoder.context)));
-  if (tower.places != PatchPlaces::kNone && side * side != encoder.context)
-    config.fail(ErrorCode::kUnsupported, fmt::format("{} places of patches are no square", encoder.context));
-  if (tower.places == PatchPlaces::kEach && side % tower.connector.side != 0)
-    config.fail(ErrorCode::kBadFile, fmt::format("{} patches a side do not make squares of {}", side, tower.connector.side));
-}
-
 }  // namespace
+
+void check_tower(const TowerShape& tower, const std::function<void(ErrorCode, const std::string&)>& fail) {
+  const EncoderShape& encoder = tower.encoder;
+  if (encoder.layers.empty()) return fail(ErrorCode::kBadFile, "no layer of the tower is left");
+  if (tower.connector.side < 1) return fail(ErrorCode::kBadFile, "no patch makes a vector");
+  if (encoder.head_dim % (tower.rotation ? 4 : 1) != 0)
+    return fail(ErrorCode::kUnsupported, fmt::format("heads of {} values cannot turn by rows and columns", encoder.head_dim));
+  if (tower.places == PatchPlaces::kNone) return;
+  const auto side = encoder.context < 1 ? 0 : std::llround(std::sqrt(static_cast<double>(encoder.context)));
+  if (side < 1 || side * side != encoder.context)
+    return fail(ErrorCode::kUnsupported, fmt::format("{} places of patches are no square", encoder.context));
+  if (tower.places == PatchPlaces::kEach && side % tower.connector.side != 0)
+    fail(ErrorCode::kBadFile, fmt::format("{} patches a side do not make squares of {}", side, tower.connector.side));
+}
 
 bool describes_tower(std::string_view config) {
   simdjson::dom::parser parser;
@@ -69,7 +69,7 @@ Result<TowerShape> read_tower_folder(const files::HfFolder& folder) {
   TowerFolder in{std::move(whole), std::move(text), std::move(*vision), folder.tensors()};
   TowerShape tower = family->second(in);
   tower.encoder.family = family->first;
-  check_tower(tower, in.vision);
+  if (!in.vision.error) check_tower(tower, [&in](ErrorCode code, const std::string& message) { in.vision.fail(code, message); });
   for (const FolderConfig* config : {&in.vision, &in.whole, &in.text})
     if (config->error) return *config->error;
   return tower;

@@ -7,6 +7,7 @@
 #include "model/families/folder_config.h"
 #include "model/images/tower_shape.h"
 
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -21,6 +22,9 @@ bool is_tower_file(const files::GgufFile& file);
 // kUnsupported: of a kind that this build does not know, or with an option that it lacks; kBadFile with the key or tensor.
 Result<TowerShape> read_tower_folder(const files::HfFolder& folder);
 Result<TowerShape> read_tower_gguf(const files::GgufFile& file);
+
+// What must hold of every tower before its weights are looked at.
+void check_tower(const TowerShape& tower, const std::function<void(ErrorCode, const std::string&)>& fail);
 
 // What families read. Failures stay in the configs' `error`.
 struct TowerFolder {

@@ -1,0 +1,261 @@
+// Towers from GGUF files as llama.cpp's converters write them beside a language model ("mmproj"), by their names.
+#include "model/encoders/encoder_families.h"
+#include "model/families/gguf_keys.h"
+#include "model/images/tower_families.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <fmt/format.h>
+#include <string>
+#include <utility>
+
+namespace braid::model {
+namespace {
+
+constexpr std::string_view kArchitecture = "clip";
+constexpr std::string_view kVision = "clip.vision";
+constexpr std::int64_t kMostBlocks = 1000;
+
+// A file of a kind, on its way to a shape.
+struct Mmproj {
+  const files::GgufFile& file;
+  GgufKeys keys;
+  TowerShape tower = {};
+
+  bool has(const std::string& name) const { return file.tensor(name) != nullptr; }
+  // Of a matrix; 0: there is none.
+  std::int64_t inputs(const std::string& name) const {
+    const files::GgufTensor* const tensor = file.tensor(name);
+    return tensor != nullptr && !tensor->shape.empty() ? tensor->shape.front() : 0;
+  }
+  std::int64_t outputs(const std::string& name) const {
+    const files::GgufTensor* const tensor = file.tensor(name);
+    return tensor != nullptr && tensor->shape.size() >= 2 ? tensor->shape[1] : 0;
+  }
+  EncoderLinear linear(const std::string& name) const { return linear_of(name, outputs(name + ".weight"), inputs(name + ".weight")); }
+  EncoderNorm norm(const std::string& name, bool rms = false) const { return rms ? rms_norm_of(name, 0.0F) : norm_of(name); }
+  std::int64_t joined() const { return tower.encoder.width * tower.connector.side * tower.connector.side; }
+  void add_products(const std::string& first, const std::string& second) {
+    tower.connector.dense.push_back({linear(first), EncoderActivation::kGelu});
+    tower.connector.dense.push_back({linear(second), EncoderActivation::kNone});
+  }
+};
+
+void read_sizes(Mmproj& in) {
+  EncoderShape& encoder = in.tower.encoder;
+  encoder.width = in.keys.size("embedding_length", std::nullopt);
+  encoder.embedded = encoder.width;
+  encoder.heads = in.keys.size("attention.head_count", std::nullopt, 4096);
+  encoder.kv_heads = encoder.heads;
+  encoder.head_dim = static_cast<std::int32_t>(encoder.width / std::max(1, encoder.heads));
+  encoder.epsilon = in.keys.number("attention.layer_norm_epsilon", 1e-5, 0.0, 1.0);
+  in.tower.patch = in.keys.size("patch_size", std::nullopt, 4096);
+  if (!in.keys.error && encoder.width % encoder.heads != 0)
+    in.keys.fail(ErrorCode::kBadFile, fmt::format("a width of {} is no multiple of {} heads", encoder.width, encoder.heads));
+  const auto flag = [&](const char* name) {
+    const Result<bool> set = in.file.bool_or(name, false);
+    return set && *set;
+  };
+  encoder.activation = flag("clip.use_gelu")   ? EncoderActivation::kGeluTanh
+                       : flag("clip.use_silu") ? EncoderActivation::kSilu
+                                               : EncoderActivation::kGeluQuick;
+}
+
+void read_patches(Mmproj& in) {
+  TowerShape& tower = in.tower;
+  tower.patches = linear_of("v.patch_embd", tower.encoder.width, std::int64_t{3} * tower.patch * tower.patch);
+  if (in.has("v.patch_embd.weight.1"))
+    tower.forms.push_back({.name = "v.patch_embd.weight", .kind = TensorForm::Kind::kSum, .by = "v.patch_embd.weight.1"});
+  if (in.has("v.class_embd")) tower.first = "v.class_embd";
+  if (in.has("v.pre_ln.weight")) tower.encoder.embedding_norm = in.norm("v.pre_ln");
+  if (!in.has("v.position_embd.weight")) return;
+  tower.encoder.positions = "v.position_embd.weight";
+  tower.encoder.first_position = tower.first.empty() ? 0 : 1;
+  tower.encoder.context = static_cast<std::int32_t>(in.outputs("v.position_embd.weight") - tower.encoder.first_position);
+  tower.places = PatchPlaces::kEach;
+}
+
+void scale_rows_by(TowerShape& tower, const std::string& product, const std::string& by) {
+  for (const char* part : {".weight", ".bias"})
+    tower.forms.push_back({.name = product + part, .kind = TensorForm::Kind::kScaledRows, .by = by});
+}
+
+// As many as the file says and has: of LLaVA's the last one, which nobody reads, is left out.
+void read_blocks(Mmproj& in, bool rms) {
+  TowerShape& tower = in.tower;
+  const std::int64_t width = tower.encoder.width;
+  const std::int64_t inner = in.keys.size("feed_forward_length", std::nullopt);
+  const std::int64_t count = in.keys.size("block_count", std::nullopt, kMostBlocks);
+  for (std::int64_t i = 0; i < count && !in.keys.error; ++i) {
+    const std::string own = fmt::format("v.blk.{}.", i);
+    if (!in.has(own + "ln1.weight")) break;
+    EncoderLayer& layer = tower.encoder.layers.emplace_back();
+    layer.before_attention = in.norm(own + "ln1", rms);
+    if (in.has(own + "attn_qkv.weight")) {
+      layer.query = linear_of(own + "attn_qkv", width, width);
+      layer.key = linear_of(own + "attn_qkv", width, width, width);
+      layer.value = linear_of(own + "attn_qkv", width, width, 2 * width);
+    } else {
+      layer.query = linear_of(own + "attn_q", width, width);
+      layer.key = linear_of(own + "attn_k", width, width);
+      layer.value = linear_of(own + "attn_v", width, width);
+    }
+    layer.out = linear_of(own + "attn_out", width, width);
+    layer.before_feed_forward = in.norm(own + "ln2", rms);
+    if (in.has(own + "ffn_gate.weight")) layer.gate = linear_of(own + "ffn_gate", inner, width);
+    // Older files have the two the other way round.
+    const bool swapped = in.inputs(own + "ffn_up.weight") == inner && in.inputs(own + "ffn_down.weight") == width && inner != width;
+    layer.up = linear_of(own + (swapped ? "ffn_down" : "ffn_up"), inner, width);
+    layer.down = linear_of(own + (swapped ? "ffn_up" : "ffn_down"), width, inner);
+    if (in.has(own + "attn_q_norm.weight"))
+      in.keys.fail(ErrorCode::kUnsupported, "the tower norms queries and keys, which this build cannot compute");
+    if (in.has(own + "ls1.weight")) scale_rows_by(tower, own + "attn_out", own + "ls1.weight");
+    if (in.has(own + "ls2.weight")) scale_rows_by(tower, own + (swapped ? "ffn_up" : "ffn_down"), own + "ls2.weight");
+  }
+  if (in.has("v.post_ln.weight")) tower.encoder.final_norm = in.norm("v.post_ln", rms);
+}
+
+std::int32_t side_of(Mmproj& in, std::string_view key, std::uint64_t fallback) { return in.keys.size(key, fallback, 64); }
+
+void finish_llava(Mmproj& in) {
+  in.add_products("mm.0", "mm.2");
+  if (!in.has("v.image_newline") && !in.has("model.image_newline")) return;
+  in.tower.order = TileOrder::kMosaic;
+  in.tower.newline = in.has("v.image_newline") ? "v.image_newline" : "model.image_newline";
+}
+
+void finish_gemma3(Mmproj& in) {
+  TowerShape& tower = in.tower;
+  const auto patches = std::llround(std::sqrt(static_cast<double>(tower.encoder.context)));
+  constexpr std::int64_t kVectors = 16;  // of a side, unless the file says how many patches make one
+  tower.connector.side = side_of(in, "projector.scale_factor", static_cast<std::uint64_t>(std::max<std::int64_t>(1, patches / kVectors)));
+  tower.connector.averages = true;
+  tower.connector.epsilon = tower.encoder.epsilon;
+  tower.connector.after = rms_norm_of("mm.soft_emb_norm", 0.0F);  // the converter has added 1
+  const std::string projection = "mm.input_projection.weight";
+  tower.forms.push_back({.name = projection, .kind = TensorForm::Kind::kTransposed});
+  tower.connector.dense.push_back(
+      {{.weight = projection, .bias = {}, .outputs = in.inputs(projection), .inputs = tower.encoder.width}, {}});
+  tower.both_ways = true;
+}
+
+void finish_idefics3(Mmproj& in) {
+  in.tower.connector.side = side_of(in, "projector.scale_factor", 2);
+  in.tower.connector.dense.push_back({in.linear("mm.model.fc"), EncoderActivation::kNone});
+}
+
+void finish_internvl(Mmproj& in) {
+  in.tower.encoder.activation = EncoderActivation::kGelu;
+  in.tower.connector.side = side_of(in, "projector.scale_factor", 2);
+  in.tower.connector.after = in.norm("mm.model.mlp.0");
+  in.add_products("mm.model.mlp.1", "mm.model.mlp.3");
+}
+
+void finish_lfm2(Mmproj& in) {
+  in.tower.places = PatchPlaces::kSmoothed;
+  in.tower.connector.side = side_of(in, "projector.scale_factor", 2);
+  if (in.has("mm.input_norm.weight")) in.tower.connector.after = in.norm("mm.input_norm");
+  in.add_products("mm.1", "mm.2");
+}
+
+void finish_pixtral(Mmproj& in) {
+  TowerShape& tower = in.tower;
+  tower.encoder.embedding_norm = rms_norm_of("v.pre_ln", 0.0F);
+  tower.rotation = PatchRotation{.base = in.keys.number("rope.freq_base", 10'000.0, 2.0, 1e12), .alternating = true};
+  if (in.has("mm.patch_merger.weight")) {
+    tower.connector.side = side_of(in, "spatial_merge_size", 2);
+    const std::int32_t patches = tower.connector.side * tower.connector.side;
+    tower.forms.push_back({.name = "mm.patch_merger.weight", .kind = TensorForm::Kind::kSquaresLast, .by = {}, .count = patches});
+    tower.connector.before = rms_norm_of("mm.input_norm", 0.0F);
+    tower.connector.dense.push_back({linear_of("mm.patch_merger", tower.encoder.width, in.joined()), EncoderActivation::kNone});
+  }
+  in.add_products("mm.1", "mm.2");
+}
+
+// The norm that belongs to the connector has the name of the tower's last one.
+void finish_qwen(Mmproj& in) {
+  TowerShape& tower = in.tower;
+  tower.rotation = PatchRotation{};
+  tower.connector.side = side_of(in, "spatial_merge_size", 2);
+  tower.connector.epsilon = tower.encoder.epsilon;
+  tower.connector.before = std::exchange(tower.encoder.final_norm, {});
+  in.add_products("mm.0", "mm.2");
+  tower.grid_positions = true;
+}
+
+void finish_qwen25(Mmproj& in) {
+  TowerShape& tower = in.tower;
+  finish_qwen(in);
+  constexpr std::uint64_t kWindowPixels = 112;
+  tower.window = in.keys.size("window_size", kWindowPixels, 1 << 15) / tower.patch / tower.connector.side;
+  if (tower.window < 1) in.keys.fail(ErrorCode::kUnsupported, "window_size is less than a square of patches");
+  const std::int32_t period = in.keys.size("n_wa_pattern", 8, kMaxLayers);  // each so many-th layer sees all
+  for (std::size_t i = 0; i < tower.encoder.layers.size(); ++i)
+    tower.encoder.layers[i].within_parts = (i + 1) % static_cast<std::size_t>(period) != 0;
+}
+
+void finish_qwen3(Mmproj& in) {
+  TowerShape& tower = in.tower;
+  finish_qwen(in);
+  tower.places = PatchPlaces::kBlended;
+  for (std::size_t i = 0; i < tower.encoder.layers.size(); ++i) {
+    const std::string own = fmt::format("v.deepstack.{}.", i);
+    if (!in.has(own + "fc1.weight")) continue;
+    DeepConnector& deep = tower.deep.emplace_back();
+    deep.layers = static_cast<std::int32_t>(i + 1);
+    deep.connector.side = tower.connector.side;
+    deep.connector.epsilon = tower.encoder.epsilon;
+    deep.connector.after = in.norm(own + "norm");
+    deep.connector.dense = {{in.linear(own + "fc1"), EncoderActivation::kGelu}, {in.linear(own + "fc2"), EncoderActivation::kNone}};
+  }
+}
+
+struct Kind {
+  std::string_view projector;
+  void (*finish)(Mmproj& in);
+  bool rms = false;  // the tower's norms
+};
+
+constexpr std::array kKinds = std::to_array<Kind>({
+    {"mlp", finish_llava},
+    {"gemma3", finish_gemma3},
+    {"idefics3", finish_idefics3},
+    {"internvl", finish_internvl},
+    {"lfm2", finish_lfm2},
+    {"pixtral", finish_pixtral, true},
+    {"qwen2vl_merger", finish_qwen},
+    {"qwen2.5vl_merger", finish_qwen25, true},
+    {"qwen3vl_merger", finish_qwen3},
+});
+
+}  // namespace
+
+bool is_tower_file(const files::GgufFile& file) {
+  const auto architecture = file.string_or("general.architecture", "");
+  return architecture && *architecture == kArchitecture;
+}
+
+Result<TowerShape> read_tower_gguf(const files::GgufFile& file) {
+  Result<std::string> projector = file.string_or("clip.projector_type", "");
+  if (projector && projector->empty()) projector = file.string_or("clip.vision.projector_type", "mlp");
+  if (!projector) return projector.error();
+  const auto* kind = std::ranges::find(kKinds, *projector, &Kind::projector);
+  if (kind == kKinds.end())
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("{}: clip.projector_type is \"{}\", which this build does not know", file.name(), *projector),
+                 {}};
+  Mmproj in{file, GgufKeys(file, kVision)};
+  read_sizes(in);
+  if (in.keys.error) return *in.keys.error;
+  read_patches(in);
+  read_blocks(in, kind->rms);
+  kind->finish(in);
+  if (in.tower.rotation) in.tower.encoder.rotary.resize(1);
+  in.tower.encoder.family = *projector;
+  if (!in.keys.error) check_tower(in.tower, [&in](ErrorCode code, const std::string& message) { in.keys.fail(code, message); });
+  if (in.keys.error) return *in.keys.error;
+  return std::move(in.tower);
+}
+
+}  // namespace braid::model
