@@ -218,8 +218,6 @@ Result<LoadedModel> load_weights(const ModelOptions& options, const files::GgufF
   LoadedModel loaded;
   loaded.id = model_id(options.model.empty() ? kEmbeddedModelName : options.model);
   loaded.table = *table;
-  loaded.fingerprint = fingerprint((*table)->name, options.kv_type.value_or((*table)->kv_type),
-                                   model_digest(file, load_options(options, loading.max_batch)));
   const Result<std::string> architecture = file.string_or("general.architecture", "");
   if (!architecture) return architecture.error();
   loaded.architecture = *architecture;
@@ -240,7 +238,15 @@ Result<LoadedModel> load_weights(const ModelOptions& options, const files::GgufF
   for (const std::string& warning : loaded.codec->warnings()) spdlog::warn("{}", warning);
   loaded.constraints = std::make_unique<const grammar::Compiler>([codec = loaded.codec.get()] { return constraint_vocabulary(*codec); });
 
+  auto eyes = open_eyes(options, *loading.team, *loaded.codec);
+  if (!eyes) return eyes.error();
+  loaded.eyes = std::move(*eyes);
+  std::string digest = model_digest(file, load_options(options, loading.max_batch));
+  if (loaded.eyes.tower != nullptr) digest += fmt::format("{:x}", loaded.eyes.tower->weights().revision.front());
+  loaded.fingerprint = fingerprint((*table)->name, options.kv_type.value_or((*table)->kv_type), digest);
+
   model::LoadOptions load = load_options(options, loading.max_batch);
+  fit_to_tower(loaded.eyes, load);
   load.state_drafts = loading.state_drafts;
   load.threads = loading.team->size();
   load.team = loading.team;
@@ -264,6 +270,7 @@ Result<LoadedModel> load_weights(const ModelOptions& options, const files::GgufF
   auto language_model = model::LanguageModel::load(file, **table, std::move(load));
   if (!language_model) return language_model.error();
   loaded.language_model = std::move(*language_model);
+  if (const Result<void> fits = check_fit(loaded.eyes, *loaded.language_model); !fits) return fits.error();
   if (loading.shelf != nullptr) loading.shelf->put(key, loaded.language_model->weights());
   const Result<std::string> config = config_text(options.model);
   if (!config) return config.error();
@@ -318,6 +325,7 @@ sched::SchedulerOptions scheduler_options(const LoadedModel& loaded, const Batch
   const auto ends = loaded.codec->end_of_generation();
   options.turn_ends.assign(ends.begin(), ends.end());
   options.blocks = loaded.kv.blocks;
+  options.media_whole = loaded.eyes.tower != nullptr && loaded.eyes.tower->shape().both_ways;
   const bool guesses = batch.speculate != DraftMethod::kOff && loaded.generates;
   options.draft_tokens = guesses ? batch.draft_tokens : 0;
   return options;

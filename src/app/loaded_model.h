@@ -1,6 +1,7 @@
 // From a file (or the embedded bytes) to a model that can compute.
 #pragma once
 
+#include "app/eyes.h"
 #include "app/memory.h"
 #include "app/options.h"
 #include "app/weight_shelf.h"
@@ -42,6 +43,7 @@ struct LoadedModel {
   std::unique_ptr<const grammar::Compiler> constraints;  // refers to the codec
   std::shared_ptr<model::ModelDrafter> draft;            // the language model's too; null: none
   std::unique_ptr<model::LanguageModel> language_model;
+  Eyes eyes;
   KvBudget kv;
   cache::PrefixKey model_revision;                // digest of the file; of no meaning unless asked for, as the next one
   std::string kv_identity;                        // see model/kv_identity.h

@@ -24,6 +24,7 @@ namespace braid::app {
 struct ModelOptions {
   std::string model;         // a GGUF file or a Hugging Face folder; empty: the embedded one
   std::string draft;         // another one, which guesses for it; empty: none
+  std::string mmproj;        // a GGUF file of an image tower; empty: the folder's, or what lies beside the file
   std::int32_t threads = 0;  // of the compute strand; 0: all usable CPUs
   bool pin_threads = false;  // each of them to a CPU of its own
   files::HugePages huge_pages = files::HugePages::kTransparent;
@@ -52,6 +53,7 @@ struct BatchOptions {
   DraftMethod speculate = DraftMethod::kAuto;         // of requests that say nothing, where tokens are guessed from; kOff: never any
   std::int32_t draft_tokens = 8;                      // guessed at once for a sequence, at most
   bool prefix_cache = true;                           // requests that begin alike share what has been computed
+  std::uint64_t image_cache = 256ULL << 20U;          // bytes of what became of images
   bool kv_verify = false;                             // nothing is shared; what would be is computed and compared
 };
 

@@ -7,6 +7,7 @@
 #include "app/warm_up.h"
 #include "sched/encoding_engine.h"
 #include "sched/scheduler.h"
+#include "sched/seeing_engine.h"
 #include "store/options.h"
 
 #include <algorithm>
@@ -33,12 +34,31 @@ DraftMeans draft_means(const LoadedModel& loaded, const BatchOptions& batch) {
   return means;
 }
 
+// In front of the scheduler of a model that sees; null otherwise.
+std::unique_ptr<sched::SeeingEngine> make_seeing(asio::io_context& loop, sched::ComputeStrand& strand, LoadedModel& loaded,
+                                                 const BatchOptions& batch, sched::Scheduler& scheduler,
+                                                 const sched::SchedulerOptions& options) {
+  if (loaded.eyes.tower == nullptr) return nullptr;
+  model::ImageTower& tower = *loaded.eyes.tower;
+  const model::TowerShape& shape = tower.shape();
+  const sched::SightRules rules{.width = tower.width() * (1 + static_cast<std::int64_t>(shape.deep.size())),
+                                .revision = tower.weights().revision,
+                                .grid_pixels = shape.grid_positions ? shape.patch * shape.connector.side : 0,
+                                .longest_span = shape.both_ways ? model::LoadOptions().pass_rows : 0};
+  sched::ImageOptions images{.kept_bytes = batch.image_cache,
+                             .priority_ageing = batch.priority_ageing,
+                             .most_of_step = std::chrono::milliseconds(std::min(kMostOfStepMs, batch.prefill_slice_ms)),
+                             .before_steps = [team = &tower.team()] { team->pin_strand(); }};
+  return std::make_unique<sched::SeeingEngine>(loop, strand, tower, rules, std::move(images), scheduler, options);
+}
+
 class LanguageEngine final : public ServedEngine {
  public:
   LanguageEngine(asio::io_context& loop, sched::ComputeStrand& strand, LoadedModel model, const sched::SchedulerOptions& options,
                  const ServeOptions& serving, std::int32_t least_blocks)
       : model_(std::move(model)), least_blocks_(least_blocks),
-        scheduler_(std::make_unique<sched::Scheduler>(loop, strand, *model_.language_model, options, model_.disk_cache.get())) {
+        scheduler_(std::make_unique<sched::Scheduler>(loop, strand, *model_.language_model, options, model_.disk_cache.get())),
+        seeing_(make_seeing(loop, strand, model_, serving.batch, *scheduler_, options)) {
     served_.id = model_.id;
     served_.created = now_in_unix_seconds();
     served_.context_length = options.context_length;
@@ -49,6 +69,10 @@ class LanguageEngine final : public ServedEngine {
     served_.parameters = model_.language_model->parameters();
     served_.fingerprint = model_.fingerprint;
     served_.engine = scheduler_.get();
+    if (seeing_ != nullptr) {
+      served_.engine = seeing_.get();
+      served_.images = model_.eyes.reader.get();
+    }
     served_.pooling = model_.pooling;
     served_.vectors = model_.vectors;
     served_.classes = model_.classes;
@@ -64,8 +88,9 @@ class LanguageEngine final : public ServedEngine {
   }
 
   std::vector<std::string> description() const override {
-    return {fmt::format("model {}: {}, {:.1f} million parameters, context {}, {} kernels, {} threads", served_.id, served_.architecture,
-                        static_cast<double>(served_.parameters) / 1e6, served_.context_length, model_.table->name, model_.threads),
+    const std::string sight = model_.eyes.tower != nullptr ? fmt::format(", sees by {}", model_.eyes.tower->shape().encoder.family) : "";
+    return {fmt::format("model {}: {}, {:.1f} million parameters, context {}, {} kernels, {} threads{}", served_.id, served_.architecture,
+                        static_cast<double>(served_.parameters) / 1e6, served_.context_length, model_.table->name, model_.threads, sight),
             fmt::format("memory: {}", describe_memory(model_))};
   }
 
@@ -78,7 +103,7 @@ class LanguageEngine final : public ServedEngine {
   EngineMemory memory() const override {
     const model::LanguageModel& model = *model_.language_model;
     const std::uint64_t buffers = model_.disk_cache ? store::StoreOptions().buffer_memory : 0;
-    return {model.weights().get(), model.weight_bytes(), model.workspace_bytes() + buffers + draft_bytes(), pool_bytes()};
+    return {model.weights().get(), model.weight_bytes(), model.workspace_bytes() + buffers + draft_bytes() + tower_bytes(), pool_bytes()};
   }
 
   std::uint64_t untouched() const override { return model_.language_model->untouched_kv_bytes(pool_bytes()); }
@@ -95,14 +120,16 @@ class LanguageEngine final : public ServedEngine {
     co_return co_await std::move(warm);
   }
 
-  void begin_drain() override { scheduler_->begin_drain(); }
-  asio::awaitable<bool> drained(Clock::time_point until) override { return scheduler_->drained(until); }
-  void abort_remaining(const Error& reason) override { scheduler_->abort_remaining(reason); }
+  void begin_drain() override { seeing_ ? seeing_->begin_drain() : scheduler_->begin_drain(); }
+  asio::awaitable<bool> drained(Clock::time_point until) override { return seeing_ ? seeing_->drained(until) : scheduler_->drained(until); }
+  void abort_remaining(const Error& reason) override { seeing_ ? seeing_->abort_remaining(reason) : scheduler_->abort_remaining(reason); }
 
   asio::awaitable<std::shared_ptr<void>> end() override {
-    scheduler_->begin_drain();
-    co_await scheduler_->drained(Clock::time_point::max());
+    begin_drain();
+    auto drained_all = drained(Clock::time_point::max());
+    co_await std::move(drained_all);
     co_await scheduler_->closed();
+    seeing_.reset();
     scheduler_.reset();
     model_.disk_cache.reset();  // it is the loop's
     adapters_.reset();
@@ -123,6 +150,7 @@ class LanguageEngine final : public ServedEngine {
     if (model_.draft == nullptr) return 0;
     return model_.draft->model().weight_bytes() + static_cast<std::uint64_t>(model_.kv.blocks) * model_.draft->block_bytes();
   }
+  std::uint64_t tower_bytes() const { return model_.eyes.tower != nullptr ? model_.eyes.tower->weights().encoder.bytes : 0; }
   std::uint64_t pool_bytes() const { return static_cast<std::uint64_t>(blocks_) * block_bytes(); }
 
   using Worker = std::unique_ptr<asio::thread_pool>;
@@ -140,6 +168,7 @@ class LanguageEngine final : public ServedEngine {
   std::unique_ptr<ModelAdapters> adapters_ = std::make_unique<ModelAdapters>(
       *adapter_worker_, model_.language_model->adapters(), AdapterBase{*model_.language_model, *model_.table, model_.folder});
   std::unique_ptr<sched::Scheduler> scheduler_;
+  std::unique_ptr<sched::SeeingEngine> seeing_;  // in front of it; null: the model reads text alone
 };
 
 class EncoderEngine final : public ServedEngine {

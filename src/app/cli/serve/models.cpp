@@ -82,12 +82,18 @@ void add_served_models(CLI::App& serve, CLI::App& group, ServeOptions& options) 
   add_timeout(group, "--load-timeout", options.residence.load_timeout, "How long a request waits for its model to be loaded");
   add_duration(group, "--keep-alive", options.residence.keep_alive,
                "How long a model that a request has loaded stays so after its last one; keep_alive of Ollama's requests wins");
+  group
+      .add_option("--mmproj", options.model.mmproj,
+                  "A GGUF file of an image tower, with which the model sees; what is named mmproj beside it if not given")
+      ->type_name("FILE");
+  add_size(group, "--image-cache", options.batch.image_cache, "Memory of what became of images: asked about again, they are not looked at");
   group.add_flag("--no-model", options.no_model, "Start without a model");
 }
 
 std::string models_fault(const ServeOptions& options) {
   if (options.no_model && !options.files.empty()) return fmt::format("--no-model contradicts the model '{}'", options.files.front());
   if (options.no_model && !options.models_dirs.empty()) return "--no-model contradicts --models-dir";
+  if (options.files.size() > 1 && !options.model.mmproj.empty()) return "--mmproj is of one model, and several are to be served";
   const std::size_t most = options.models_dirs.empty() ? 1 : 0;
   const std::size_t models = std::max<std::size_t>(most, options.files.size());
   if (options.residence.max_models > 0 && models > static_cast<std::size_t>(options.residence.max_models))
