@@ -1,0 +1,106 @@
+// Models that see, over HTTP: a PNG file through processor, tower and language model against what transformers gives for it, the same bits
+// when it is asked about again, beside others and after preemptions.
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { test } from "node:test";
+import { serve, sourceFolder, temporaryFolder } from "./support/processes.mjs";
+import { collect, frees_everything, post } from "./support/client.mjs";
+
+const images = path.join(sourceFolder, "test/model/reference/images");
+const reference_of = (name) => JSON.parse(readFileSync(path.join(images, name, "reference.json"), "utf8")).picture;
+const picture = `data:image/png;base64,${readFileSync(path.join(images, "picture.png")).toString("base64")}`;
+
+// What the models' chat templates write in the place of an image.
+const placeholders = {
+  llava: "<image>", "llava-next": "<image>", "llava-onevision": "<image>", idefics3: "<image>", smolvlm: "<image>",
+  internvl: "<IMG_CONTEXT>", pixtral: "[IMG]", mistral3: "[IMG]",
+  "qwen2-vl": "<|vision_start|><|image_pad|><|vision_end|>", "qwen2.5-vl": "<|vision_start|><|image_pad|><|vision_end|>",
+  "qwen3-vl": "<|vision_start|><|image_pad|><|vision_end|>",
+};
+
+// Texts and images as they come, and nothing around them.
+const template = (placeholder) =>
+  "{%- for message in messages -%}{%- if message.content is string -%}{{ message.content }}{%- else -%}{%- for part in message.content -%}" +
+  `{%- if part.type == 'image' -%}{{ '${placeholder}' }}{%- else -%}{{ part.text }}{%- endif -%}{%- endfor -%}{%- endif -%}{%- endfor -%}`;
+
+function serve_models(t, names, options = []) {
+  const folder = temporaryFolder(t);
+  const templates = names.map((name) => {
+    const file = path.join(folder, `${name}.jinja`);
+    writeFileSync(file, template(placeholders[name]));
+    return ["--chat-template", file];
+  });
+  return serve(t, [...names.map((name) => path.join(images, name)), ...templates.flat(), "--dtype", "f32", "--kv-dtype", "f32", "--kv-memory",
+    "64M", ...options]);
+}
+
+const shown = (url = picture) => ({ type: "image_url", image_url: { url } });
+const question = (model, more = {}, content = [{ type: "text", text: "describe " }, shown(), { type: "text", text: " in one line" }]) =>
+  ({ model, messages: [{ role: "user", content }], temperature: 0, max_tokens: 8, logprobs: true, top_logprobs: 20, ...more });
+
+async function ask(server, body, status = 200) {
+  const response = await post(`${server.url}/v1/chat/completions`, body);
+  const answer = await response.json();
+  assert.equal(response.status, status, JSON.stringify(answer));
+  return answer;
+}
+
+const log_softmax = (logits) => {
+  const top = Math.max(...logits);
+  const sum = top + Math.log(logits.reduce((all, logit) => all + Math.exp(logit - top), 0));
+  return logits.map((logit) => logit - sum);
+};
+const logprobs_of = (answer) => answer.choices[0].logprobs.content.map(({ token, logprob, top_logprobs }) => [token, logprob, top_logprobs]);
+
+test("what a picture's file says is what transformers reads in it, and the same bits when asked again", async (t) => {
+  const names = Object.keys(placeholders);
+  const server = await serve_models(t, names);
+  for (const name of names) {
+    const reference = reference_of(name);
+    const answer = await ask(server, question(name));
+    assert.equal(answer.usage.prompt_tokens, reference.input_ids.length, name);
+    const best = log_softmax(reference.last_logits).sort((a, b) => b - a).slice(0, 20);
+    answer.choices[0].logprobs.content[0].top_logprobs.forEach(({ logprob }, i) =>
+      assert.ok(Math.abs(logprob - best[i]) < 1e-2, `${name}, best token ${i}: ${logprob}, transformers has ${best[i]}`));
+    const again = await ask(server, question(name));
+    assert.deepEqual(logprobs_of(again), logprobs_of(answer), name);
+    assert.equal(again.usage.prompt_tokens_details.cached_tokens, reference.input_ids.length - 1, name);
+  }
+});
+
+test("several images, in several turns and beside others, give the same bits alone and together", async (t) => {
+  const names = ["llava", "qwen2-vl", "idefics3"];
+  const server = await serve_models(t, names);
+  const talk = (name, i) => ({
+    ...question(name),
+    messages: [{ role: "system", content: `you are number ${i}` },
+      { role: "user", content: [shown(), { type: "text", text: " and " }, shown()] }, { role: "assistant", content: "two" },
+      { role: "user", content: [{ type: "text", text: "what is to be seen here? " }, shown()] }],
+  });
+  const talks = names.flatMap((name) => [0, 1, 2, 3].map((i) => talk(name, i)));
+  const alone = [];
+  for (const body of talks) alone.push(logprobs_of(await ask(server, { ...body, cache_salt: "alone" })));
+  const together = await Promise.all(talks.map((body) => ask(server, { ...body, cache_salt: "together" })));
+  together.forEach((answer, i) => assert.deepEqual(logprobs_of(answer), alone[i], talks[i].model));
+  await frees_everything(server.url);
+});
+
+test("streams go on, and answers stay the same bits, when blocks run out beside images", async (t) => {
+  const server = await serve_models(t, ["llava"], ["--kv-memory", "160K", "--ctx", "256"]);
+  const expected = logprobs_of(await ask(server, question("llava", { max_tokens: 40, ignore_eos: true })));
+  const bodies = Array.from({ length: 8 }, (_, i) => question("llava", { max_tokens: 40, ignore_eos: true, cache_salt: `client ${i}` }));
+  const answers = await Promise.all(bodies.map((body) => ask(server, body)));
+  for (const answer of answers) assert.deepEqual(logprobs_of(answer), expected);
+  const stream = await collect(await post(`${server.url}/v1/chat/completions`, question("llava", { stream: true })));
+  assert.ok(stream.done);
+  await frees_everything(server.url);
+});
+
+test("an image that is no image is refused with a sentence, and so is one where nothing sees", async (t) => {
+  const server = await serve_models(t, ["llava"]);
+  const broken = await ask(server, question("llava", {}, [shown("data:image/png;base64,aGVsbG8=")]), 400);
+  assert.match(broken.error.message, /image/);
+  const answer = await ask(server, question("llava", {}, [{ type: "text", text: "describe" }]));
+  assert.ok(answer.usage.prompt_tokens < 16, "a text alone");
+});
