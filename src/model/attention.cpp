@@ -81,26 +81,33 @@ void Attention::rotate_and_store(const kernels::AttentionRow& token, std::int64_
     const double grown = 1.0 + static_cast<double>(shape.growth) * fixed_log(1.0 + token.position / shape.growth_period);
     std::transform(query, query + shape.query_width(), query, [&](float x) { return x * static_cast<float>(grown); });
   }
-  table_.kv_store(pool, token.blocks[token.position / pool.block_tokens], token.position % pool.block_tokens, key, value);
+  // Of heads that ranks divide, this one stores its own.
+  const std::int64_t own = std::int64_t{share().first_head(shape.kv_heads)} * shape.head_dim;
+  table_.kv_store(pool, token.blocks[token.position / pool.block_tokens], token.position % pool.block_tokens, key + own, value + own);
 }
 
 void Attention::attend(std::int64_t rows, const LayerShape& layer_shape, const step::Visibility& visible, const LayerWeights& layer,
                        const KvLayer& pool, Workspace& space) const {
   const AttentionShape& shape = layer_shape.attention;
+  const std::int32_t queries_each = shape.heads / shape.kv_heads;
+  const std::int32_t heads = share().heads(shape.kv_heads) * queries_each;
+  const std::int32_t first = share().first_head(shape.kv_heads) * queries_each;
+  const std::int64_t first_value = std::int64_t{first} * shape.head_dim;
   gather({.kv = &pool,
           .rows = space.attention_rows,
-          .queries = space.query.data,
-          .out = space.attended.data,
+          .queries = space.query.data + first_value,
+          .out = space.attended.data + first_value,
           .query_stride = space.query.stride,
           .out_stride = space.attended.stride,
-          .heads = shape.heads,
+          .heads = heads,
           .window = visible.window,
           .sink = visible.sink,
           .scale = shape.scale,
           .score_cap = shape.score_cap,
-          .slopes = shape.slopes.empty() ? nullptr : shape.slopes.data(),
-          .sinks = layer.attention.sinks.empty() ? nullptr : layer.attention.sinks.data()},
+          .slopes = shape.slopes.empty() ? nullptr : shape.slopes.data() + first,
+          .sinks = layer.attention.sinks.empty() ? nullptr : layer.attention.sinks.data() + first},
          rows, space);
+  if (share().divides(shape.kv_heads)) products_.ranks()->gather(space.attended, rows, std::int64_t{heads} * shape.head_dim);
   if (shape.latent) latent_.expand(rows, shape, layer.attention.latent, space);
   residual_.add(layer.attention.output, layer_shape.attention_post_norm, layer.attention_post_norm, layer_shape.residual_scale, rows, space,
                 [&](std::int64_t row, float* scratch) -> const float* {

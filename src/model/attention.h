@@ -33,6 +33,7 @@ class Attention {
               const kernels::KvLayer& pool, Workspace& space) const;
 
  private:
+  Share share() const { return products_.ranks() != nullptr ? products_.ranks()->share() : Share{}; }
   void rotate_and_store(const kernels::AttentionRow& token, std::int64_t row, const AttentionShape& shape, const AttentionWeights& weights,
                         const kernels::KvLayer& pool, Workspace& space) const;
   const float* gated(const float* found, const float* gate, std::int64_t width, float* out) const;

@@ -46,7 +46,7 @@ Result<Dimensions> read_dimensions(const files::GgufFile& file, const kernels::K
   const std::int64_t logit_rows = kLogitBytes / (std::int64_t{model->vocab} * 4);
   return Dimensions{.model = *model,
                     .context = context,
-                    .kv = model->kv_groups(block, options.kv_type.value_or(table.kv_type)),
+                    .kv = model->kv_groups(block, options.kv_type.value_or(table.kv_type), options.packing.share),
                     .workspace = {.rows = options.pass_rows,
                                   .logit_rows = static_cast<std::int32_t>(std::clamp<std::int64_t>(logit_rows, 16, options.pass_rows)),
                                   .members = members,
@@ -96,8 +96,9 @@ LanguageModel::LanguageModel(const ModelShape& model, const kernels::KernelTable
     : model_(model), options_(std::move(options)), context_(context), kv_groups_(std::move(kv_groups)), own_team_(std::move(own_team)),
       team_(*options_.team), shared_weights_(std::move(weights)), weights_(*shared_weights_),
       head_(options_.judging ? ClassHead::judging(table, weights_.output, options_.judging->yes, options_.judging->no) : weights_.head),
-      ropes_(rope_tables(model_, weights_.rope_divisors, context_)), transformer_(model_, weights_, ropes_, table, team_, &adapters_),
-      space_(std::move(space)), slots_(static_cast<std::size_t>(options_.max_batch)), pools_(slots_.size()), outputs_(slots_.size()),
+      ropes_(rope_tables(model_, weights_.rope_divisors, context_)), ranks_(options_.packing.share, options_.exchange),
+      transformer_(model_, weights_, ropes_, table, team_, &adapters_, &ranks_), space_(std::move(space)),
+      slots_(static_cast<std::size_t>(options_.max_batch)), pools_(slots_.size()), outputs_(slots_.size()),
       hidden_(static_cast<std::size_t>(model_.embedding)), next_(slots_.size(), 0), drafts_(slots_.size(), model_.vocab, options_.drafter) {
   samplers_.reserve(static_cast<std::size_t>(team_.size()));
   for (int member = 0; member < team_.size(); ++member)

@@ -14,6 +14,7 @@
 #include "model/kv_growth.h"
 #include "model/model_shape.h"
 #include "model/pooling.h"
+#include "model/rank_gather.h"
 #include "model/rope.h"
 #include "model/sampling/sampler.h"
 #include "model/sampling/slot.h"
@@ -58,6 +59,7 @@ struct LoadOptions {
   std::optional<Judging> judging = {};    // a head of one class: how much more the next token is `yes` than `no`
   std::vector<TokenId> end_tokens;        // the model's end-of-sequence tokens
   files::Progress progress;               // called on the loading thread; may be empty
+  Exchange* exchange = nullptr;           // with the ranks of packing.share; outlives the model; null: there is one rank
   std::shared_ptr<Drafter> drafter = {};  // guesses what texts do not tell; null: nobody does
   // If any, called on the strand between two layers of a pass. Whatever else is computed there, the pass goes on to the same bits.
   std::function<void()> between_layers = {};
@@ -167,6 +169,7 @@ class LanguageModel final : public step::StepExecutor {
   const ClassHead head_;
   const std::vector<RopeTable> ropes_;
   AdapterTable adapters_;
+  RankGather ranks_;
   const Transformer transformer_;
   Workspace space_;
   std::optional<KvArena> kv_;

@@ -47,11 +47,11 @@ bool ModelShape::stores_alike() const {
   });
 }
 
-KvGroups ModelShape::kv_groups(std::int32_t block_tokens, kernels::KvType type) const {
+KvGroups ModelShape::kv_groups(std::int32_t block_tokens, kernels::KvType type, const Share& share) const {
   std::vector<StoredLayer> stored;
   for (std::size_t i = 0; i < layers.size(); ++i)
     stored.push_back({.visibility = layer_visibility(i),
-                      .kv_heads = layers[i].attends() ? layers[i].attention.kv_heads : 0,
+                      .kv_heads = layers[i].attends() ? share.heads(layers[i].attention.kv_heads) : 0,
                       .head_dim = layers[i].attention.head_dim,
                       .latent = layers[i].attention.latent.has_value()});
   const bool attends = std::ranges::any_of(layers, [](const LayerShape& layer) { return layer.attends(); });

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "model/kv_groups.h"
+#include "model/share.h"
 #include "model/state_layout.h"
 #include "step/visibility.h"
 
@@ -286,9 +287,9 @@ struct ModelShape {
   // Of all layers together, which store alike.
   KvLayout kv_layout(std::int32_t block_tokens, kernels::KvType type) const;
   bool stores_alike() const;
-  bool is_recurrent() const;                                                  // some layer has a state
-  std::vector<StateShape> states() const;                                     // by layer
-  KvGroups kv_groups(std::int32_t block_tokens, kernels::KvType type) const;  // by what layers see and store
+  bool is_recurrent() const;                                                                           // some layer has a state
+  std::vector<StateShape> states() const;                                                              // by layer
+  KvGroups kv_groups(std::int32_t block_tokens, kernels::KvType type, const Share& share = {}) const;  // by what layers see and store
 };
 
 }  // namespace braid::model

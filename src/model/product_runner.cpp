@@ -14,14 +14,17 @@ constexpr std::size_t kCachedRowBytes = 1280 << 10;
 // The panels of several products as one range, of which a member of the team claims: those of one product at a time.
 class ProductRunner::ClaimedPanels {
  public:
-  ClaimedPanels(std::span<const PreparedProduct> products, kernels::ThreadTeam::Claims& claims) : products_(products), claims_(claims) {}
+  ClaimedPanels(std::span<const PreparedProduct> products, const Share& share, kernels::ThreadTeam::Claims& claims)
+      : products_(products), share_(share), claims_(claims) {}
 
   // The next product that has some; null: there are no more.
   const PreparedProduct* next_product() {
     if (!has_panels()) return nullptr;
     offset_ = 0;
     for (const PreparedProduct& product : products_) {
-      end_ = offset_ + product.product.weights->panels();
+      const kernels::PanelRange own = share_.panels(product.product.weights->panels());
+      first_ = own.begin;
+      end_ = offset_ + own.end - own.begin;
       if (begin_ < end_) return &product;
       offset_ = end_;
     }
@@ -39,30 +42,36 @@ class ProductRunner::ClaimedPanels {
   bool next(kernels::PanelRange& range) {
     if (!has_panels() || begin_ < offset_ || begin_ >= end_) return false;
     const std::int64_t end = std::min(claimed_, end_);
-    range = {begin_ - offset_, end - offset_};
+    range = {first_ + begin_ - offset_, first_ + end - offset_};
     begin_ = end;
     return true;
   }
 
   const std::span<const PreparedProduct> products_;
+  const Share& share_;
   kernels::ThreadTeam::Claims& claims_;
   std::int64_t begin_ = 0;  // claimed and not handed out yet
   std::int64_t claimed_ = 0;
-  std::int64_t offset_ = 0;  // of the product's panels in the range
+  std::int64_t first_ = 0;   // of the product's panels that are this rank's
+  std::int64_t offset_ = 0;  // and their place in the range
   std::int64_t end_ = 0;
 };
 
 // The panels of all products form one range, from which the team claims.
 void ProductRunner::run_prepared(std::span<const PreparedProduct> products) const {
   if (products.empty()) return;
+  const Share share = ranks_ != nullptr ? ranks_->share() : Share{};
   std::int64_t panels = 0;
-  for (const PreparedProduct& prepared : products) panels += prepared.product.weights->panels();
+  for (const PreparedProduct& prepared : products) {
+    const kernels::PanelRange own = share.panels(prepared.product.weights->panels());
+    panels += own.end - own.begin;
+  }
   const kernels::PackedMatrix& first = *products.front().product.weights;
   const bool cached = table_.prepared_bytes(first.type, first.inputs, products.front().rows) <= kCachedRowBytes;
   const std::int64_t parts = (cached ? kClaimsEach : kUncachedClaimsEach) * team_.size();
   const std::int64_t chunk = std::max<std::int64_t>(2, panels / parts / 2 * 2);
   team_.for_claims(panels, chunk, [&](kernels::ThreadTeam::Claims& claims, int) {
-    ClaimedPanels claimed(products, claims);
+    ClaimedPanels claimed(products, share, claims);
     while (const PreparedProduct* next = claimed.next_product()) {
       const Product& product = next->product;
       const kernels::MatmulArgs args{
@@ -78,6 +87,7 @@ void ProductRunner::run_prepared(std::span<const PreparedProduct> products) cons
       table_.matmul(args, claimed.source());
     }
   });
+  if (ranks_ != nullptr && ranks_->is_needed()) ranks_->gather(products);
 }
 
 }  // namespace braid::model

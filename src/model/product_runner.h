@@ -5,6 +5,7 @@
 #include "kernels/thread_team.h"
 #include "model/adapters/low_rank.h"
 #include "model/product.h"
+#include "model/rank_gather.h"
 #include "model/rows.h"
 #include "model/weights.h"
 #include "model/workspace.h"
@@ -21,8 +22,9 @@ namespace braid::model {
 // No allocation. Strand only.
 class ProductRunner {
  public:
-  // Both outlive the runner.
-  ProductRunner(const kernels::KernelTable& table, kernels::ThreadTeam& team) : table_(table), team_(team), low_rank_(table, team) {}
+  // All outlive the runner. `ranks` compute the products together; null: there is one.
+  ProductRunner(const kernels::KernelTable& table, kernels::ThreadTeam& team, RankGather* ranks = nullptr)
+      : table_(table), team_(team), ranks_(ranks), low_rank_(table, team) {}
 
   static constexpr std::size_t kMostProducts = 4;
 
@@ -61,6 +63,7 @@ class ProductRunner {
   }
 
   const LowRank& low_rank() const { return low_rank_; }
+  RankGather* ranks() const { return ranks_; }
 
   // Runs products whose rows are prepared.
   void run_prepared(std::span<const PreparedProduct> products) const;
@@ -100,6 +103,7 @@ class ProductRunner {
 
   const kernels::KernelTable& table_;
   kernels::ThreadTeam& team_;
+  RankGather* const ranks_;
   const LowRank low_rank_;
 };
 

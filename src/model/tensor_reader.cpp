@@ -82,17 +82,23 @@ void TensorReader::table(const std::string& name, std::int64_t size, std::int64_
   for (std::int64_t row = 0; row < rows; ++row) read_row(*tensor, row, size, out.data() + row * size);
 }
 
-void TensorReader::matrix(const LinearShape& shape, kernels::PackedMatrix& out) {
+void TensorReader::matrix(const LinearShape& shape, kernels::PackedMatrix& out, ReadBy use) {
   const std::int64_t stored_outputs = shape.stored_outputs > 0 ? shape.stored_outputs : shape.outputs;
   const files::GgufTensor* tensor = find(shape.name + ".weight", {shape.inputs, stored_outputs}, Presence::kRequired);
-  if (tensor != nullptr) note(*tensor, shape, 0, out);
+  if (tensor != nullptr) note(*tensor, shape, 0, use, out);
 }
 
-void TensorReader::note(const files::GgufTensor& tensor, const LinearShape& shape, std::int64_t skipped, kernels::PackedMatrix& out) {
+void TensorReader::note(const files::GgufTensor& tensor, const LinearShape& shape, std::int64_t skipped, ReadBy use,
+                        kernels::PackedMatrix& out) {
   const kernels::WeightType type = packed_type(tensor, shape);
   out = {.type = type, .outputs = shape.outputs, .inputs = shape.inputs, .data = nullptr, .number = matrices() + 1};
-  matrices_.push_back({&tensor, shape, skipped, &out, packed_bytes_});
-  packed_bytes_ += (table_.packed_bytes(type, shape.outputs, shape.inputs) + kPackedAlignment - 1) / kPackedAlignment * kPackedAlignment;
+  const kernels::PanelRange panels = use == ReadBy::kRows ? kernels::PanelRange{0, out.panels()} : share_.panels(out.panels());
+  matrices_.push_back({&tensor, shape, skipped, &out, packed_bytes_, panels});
+  packed_bytes_ += (bytes_of(out, panels) + kPackedAlignment - 1) / kPackedAlignment * kPackedAlignment;
+}
+
+std::size_t TensorReader::bytes_of(const kernels::PackedMatrix& matrix, const kernels::PanelRange& panels) const {
+  return table_.packed_bytes(matrix.type, (panels.end - panels.begin) * kernels::kPanel, matrix.inputs);
 }
 
 void TensorReader::expert(const LinearShape& shape, std::int32_t index, std::int32_t count, kernels::PackedMatrix& out,
@@ -105,7 +111,7 @@ void TensorReader::expert(const LinearShape& shape, std::int32_t index, std::int
   const std::int64_t stored = shape.stored_outputs > 0 ? shape.stored_outputs : shape.outputs;
   const std::int64_t first = index * stored + shape.first_output;
   if (const auto* tensor = find(shape.name + ".weight", {shape.inputs, stored, count}, Presence::kRequired))
-    note(*tensor, shape, index * stored, out);
+    note(*tensor, shape, index * stored, ReadBy::kProducts, out);
   if (shape.bias == Presence::kAbsent || (shape.bias == Presence::kOptional && !has(shape.name + ".bias"))) return;
   std::vector<float> all;
   table(shape.name + ".bias", stored, count, all);
@@ -177,11 +183,15 @@ Result<files::Mapping> TensorReader::pack(kernels::ThreadTeam& team, const files
   for (std::size_t i = 0; i < matrices_.size(); ++i) {
     const Noted& noted = matrices_[i];
     kernels::PackedMatrix& out = *noted.out;
-    std::byte* packed = mapping->data() + noted.offset;
-    team.for_chunks(out.panels(), 8, [&](std::int64_t begin, std::int64_t end, int) { pack_panels(noted, begin, end, packed); });
+    const auto [first, last] = noted.panels;
+    // Where the first panel of all would be, which another rank has: kernels count from there.
+    std::byte* packed = mapping->data() + noted.offset - bytes_of(out, {0, first});
+    team.for_chunks(last - first, 8, [&, first = first](std::int64_t begin, std::int64_t end, int) {
+      pack_panels(noted, first + begin, first + end, packed);
+    });
     out.data = packed;
     drop_pages(noted, i + 1 == matrices_.size() || matrices_[i + 1].tensor != noted.tensor);
-    if (progress) progress("weights", noted.offset + table_.packed_bytes(out.type, out.outputs, out.inputs), packed_bytes_);
+    if (progress) progress("weights", noted.offset + bytes_of(out, noted.panels), packed_bytes_);
   }
   return mapping;
 }

@@ -7,6 +7,7 @@
 #include "kernels/kernel_table.h"
 #include "kernels/thread_team.h"
 #include "model/model_shape.h"
+#include "model/share.h"
 
 #include <cstdint>
 #include <initializer_list>
@@ -17,13 +18,17 @@
 
 namespace braid::model {
 
+// How a matrix is used. Of one in products, a rank has the outputs of its share; any row of the other may be looked up.
+enum class ReadBy { kProducts, kRows };
+
 // The first failure is kept in error(); later calls do no harm.
 class TensorReader {
  public:
   // `float_type`: what matrices of F32, F16 and BF16 are packed as; their own type otherwise. `rotate`: whether those of Q8_0 that may be
-  // packed rotated are.
-  TensorReader(const files::GgufFile& file, const kernels::KernelTable& table, std::optional<kernels::WeightType> float_type, bool rotate)
-      : file_(file), table_(table), float_type_(float_type), rotate_(rotate) {}
+  // packed rotated are. `share`: what is packed of matrices in products.
+  TensorReader(const files::GgufFile& file, const kernels::KernelTable& table, std::optional<kernels::WeightType> float_type, bool rotate,
+               const Share& share)
+      : file_(file), table_(table), float_type_(float_type), rotate_(rotate), share_(share) {}
 
   const std::optional<Error>& error() const { return error_; }
   bool has(const std::string& name) const { return file_.tensor(name) != nullptr; }
@@ -38,7 +43,7 @@ class TensorReader {
   void table(const std::string& name, std::int64_t size, std::int64_t rows, std::vector<float>& out);
 
   // Notes a matrix for pack(); `out` must stay where it is until then.
-  void matrix(const LinearShape& shape, kernels::PackedMatrix& out);
+  void matrix(const LinearShape& shape, kernels::PackedMatrix& out, ReadBy use = ReadBy::kProducts);
 
   // The same of expert (or head) `index` of `count` that lie in one tensor, with its bias.
   void expert(const LinearShape& shape, std::int32_t index, std::int32_t count, kernels::PackedMatrix& out, std::vector<float>& bias);
@@ -60,7 +65,7 @@ class TensorReader {
 
  private:
   // The matrix's rows come after `skipped` of others in the tensor.
-  void note(const files::GgufTensor& tensor, const LinearShape& shape, std::int64_t skipped, kernels::PackedMatrix& out);
+  void note(const files::GgufTensor& tensor, const LinearShape& shape, std::int64_t skipped, ReadBy use, kernels::PackedMatrix& out);
 
   struct Noted {
     const files::GgufTensor* tensor;
@@ -68,8 +73,10 @@ class TensorReader {
     std::int64_t skipped;
     kernels::PackedMatrix* out;
     std::size_t offset;
+    kernels::PanelRange panels;
   };
 
+  std::size_t bytes_of(const kernels::PackedMatrix& matrix, const kernels::PanelRange& panels) const;
   kernels::WeightType packed_type(const files::GgufTensor& tensor, const LinearShape& shape) const;
   void pack_panels(const Noted& noted, std::int64_t begin, std::int64_t end, std::byte* packed) const;
   void drop_pages(const Noted& noted, bool is_last) const;
@@ -80,6 +87,7 @@ class TensorReader {
   const kernels::KernelTable& table_;
   const std::optional<kernels::WeightType> float_type_;
   const bool rotate_;
+  const Share share_;
   std::optional<Error> error_;
   std::unordered_set<std::string> seen_;
   std::vector<Noted> matrices_;

@@ -8,8 +8,8 @@
 
 namespace braid::model {
 Transformer::Transformer(const ModelShape& model, const Weights& weights, std::span<const RopeTable> ropes,
-                         const kernels::KernelTable& table, kernels::ThreadTeam& team, const AdapterTable* adapters)
-    : model_(model), weights_(weights), ropes_(ropes), table_(table), team_(team), adapters_(adapters), products_(table, team),
+                         const kernels::KernelTable& table, kernels::ThreadTeam& team, const AdapterTable* adapters, RankGather* ranks)
+    : model_(model), weights_(weights), ropes_(ropes), table_(table), team_(team), adapters_(adapters), products_(table, team, ranks),
       residual_(table, team, products_), attention_(model, table, team, products_, residual_),
       convolution_(table, team, products_, residual_), selective_(table, team, products_, residual_),
       delta_(table, team, products_, residual_), feed_forward_(table, team, products_, residual_) {}

@@ -164,9 +164,9 @@ void read_model(TensorReader& reader, const ModelShape& model, std::int32_t cont
   const auto table = [&](const std::string& name, std::int64_t rows) {
     return LinearShape{.name = name, .inputs = model.embedding, .outputs = rows};
   };
-  reader.matrix(table(model.input.name, model.vocab), weights.embedding);
+  reader.matrix(table(model.input.name, model.vocab), weights.embedding, ReadBy::kRows);
   read_norm(reader, model.input.norm, weights.embedding_norm);
-  if (!model.input.positions.empty()) reader.matrix(table(model.input.positions, model.context_length), weights.positions);
+  if (!model.input.positions.empty()) reader.matrix(table(model.input.positions, model.context_length), weights.positions, ReadBy::kRows);
   weights.layers.resize(model.layers.size());
   for (std::size_t i = 0; i < model.layers.size() && !reader.error(); ++i) read_layer(reader, model.layers[i], weights.layers[i]);
   read_norm(reader, model.output.norm, weights.output_norm);
@@ -186,7 +186,7 @@ std::int64_t parameters_of(const files::GgufFile& file) {
 }
 
 TensorReader reader_of(const files::GgufFile& file, const kernels::KernelTable& table, const Packing& packing) {
-  return {file, table, packing.float_type, packing.rotated};
+  return {file, table, packing.float_type, packing.rotated, packing.share};
 }
 
 // Fills everything but the matrices' data; `weights` must stay where it is until they are packed.

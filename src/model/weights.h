@@ -8,6 +8,7 @@
 #include "kernels/thread_team.h"
 #include "model/class_head.h"
 #include "model/model_shape.h"
+#include "model/share.h"
 
 #include <cstdint>
 #include <optional>
@@ -21,6 +22,7 @@ struct Packing {
   // Feed-forward matrices that would be packed as Q8_0 are rotated and rounded to 8 bits again (WeightType::kRotated8), with one scale for
   // 512 inputs instead of 32: faster, and farther from what the file says (perf/accuracy.md).
   bool rotated = false;
+  Share share = {};  // whose outputs are packed
 };
 
 // Whether most bytes of a model's matrices stay floats when they are packed so.

@@ -6,9 +6,11 @@
 #include "model/forward_harness.h"
 #include "model/mixture_model.h"
 #include "model/step_driver.h"
+#include "model/thread_exchange.h"
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
 
 namespace braid::model::test {
 namespace {
@@ -69,20 +71,41 @@ struct Machine {
   kernels::KvType kv_type = kernels::KvType::kF16;
   std::int32_t pass_rows = 512;
   std::int32_t kv_limit = 0;
+  int ranks = 1;
 };
 
-std::vector<DrivenAnswer> answers_of(const files::GgufFile& file, const kernels::KernelTable& table, const Machine& machine,
-                                     const std::vector<DrivenRequest>& requests, const Schedule& schedule) {
+std::vector<DrivenAnswer> answers_of_rank(const files::GgufFile& file, const kernels::KernelTable& table, const Machine& machine,
+                                          const Share& share, Exchange* exchange, const std::vector<DrivenRequest>& requests,
+                                          const Schedule& schedule) {
   LoadOptions options{.threads = machine.threads,
                       .kv_type = machine.kv_type,
+                      .packing = {.float_type = {}, .share = share},
                       .kv_limit = machine.kv_limit,
                       .max_batch = 64,
                       .pass_rows = machine.pass_rows,
                       .end_tokens = {2},
-                      .progress = {}};
+                      .progress = {},
+                      .exchange = exchange};
   auto model = LanguageModel::load(file, table, options).value();
   model->allocate_kv(kBlocks).value();
   return StepDriver(*model, kBlocks).run(requests, schedule);
+}
+
+// Of the last rank, where there are several.
+std::vector<DrivenAnswer> answers_of(const files::GgufFile& file, const kernels::KernelTable& table, const Machine& machine,
+                                     const std::vector<DrivenRequest>& requests, const Schedule& schedule) {
+  SharedValues shared(machine.ranks);
+  std::vector<DrivenAnswer> answers;
+  const auto run = [&](int rank) {
+    ThreadExchange exchange(shared, rank);
+    auto own = answers_of_rank(file, table, machine, {.rank = rank, .ranks = machine.ranks}, &exchange, requests, schedule);
+    shared.leave();
+    return own;
+  };
+  std::vector<std::jthread> others;
+  for (int rank = 0; rank + 1 < machine.ranks; ++rank) others.emplace_back([&run, rank] { run(rank); });
+  answers = run(machine.ranks - 1);
+  return answers;
 }
 
 std::vector<DrivenAnswer> answers_of(const kernels::KernelTable& table, const Machine& machine, const std::vector<DrivenRequest>& requests,
@@ -317,6 +340,45 @@ TEST(NumericsContract, HoldsForLongContextsWithWindowsInSomeLayers) {
   expect_same(alone,
               answers_of(file, table, {.threads = 3}, requests, {.at_once = 3, .shuffle = true, .slice = 150, .preempt = 0.05, .seed = 5}),
               "together, sliced and preempted");
+}
+
+// Several ranks, whose shares are even or not, and more of them than there are heads of keys and values.
+TEST(NumericsContractOfRanks, HoldsOnEveryTier) {
+  for (const auto* table : available_tables()) {
+    const auto requests = make_requests(table->isa == kernels::Isa::kScalar ? 3 : 24);
+    const auto alone = answers_of(*table, {}, requests, {});
+    for (const int ranks : {2, 3, 4})
+      expect_same(alone,
+                  answers_of(*table, {.threads = 2, .ranks = ranks}, requests,
+                             {.at_once = 9, .shuffle = true, .slice = 7, .preempt = 0.1, .seed = 3}),
+                  std::string(table->name) + ", ranks: " + std::to_string(ranks));
+  }
+}
+
+class NumericsContractOfRankedFolders : public testing::TestWithParam<std::string> {};
+
+TEST_P(NumericsContractOfRankedFolders, Holds) {
+  const files::GgufFile file = open_folder_model(GetParam());
+  const auto& table = kernels::best_kernel_table();
+  const auto requests = make_requests(12, 110);
+  const auto alone = answers_of(file, table, {}, requests, {});
+  for (const int ranks : {2, 3})
+    expect_same(alone,
+                answers_of(file, table, {.ranks = ranks}, requests, {.at_once = 9, .shuffle = true, .slice = 7, .preempt = 0.1, .seed = 3}),
+                std::to_string(ranks) + " ranks");
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, NumericsContractOfRankedFolders,
+                         testing::Values("bloom", "gemma3", "cohere2", "olmo3", "lfm2", "granite4", "qwen3.5", "bamba", "mamba2",
+                                         "nemotron-h", "deepseek-v3", "gpt-oss"),
+                         folder_test_name);
+
+TEST(NumericsContractOfRanks, HoldsForExperts) {
+  const files::GgufFile file = MixtureModel{.type = kernels::WeightType::kQ4_K}.file();
+  const auto& table = kernels::best_kernel_table();
+  const auto requests = make_requests(24, MixtureModel::kVocab - 10);
+  expect_same(answers_of(file, table, {}, requests, {}), answers_of(file, table, {.ranks = 2}, requests, {.at_once = 9, .slice = 7}),
+              "experts");
 }
 
 TEST(NumericsContract, AllTiersGiveTheSameBits) {

@@ -1,0 +1,53 @@
+#include "model/rank_gather.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace braid::model {
+
+void RankGather::gather(std::span<const PreparedProduct> products) {
+  gather_parts(products.size(), [&](std::int32_t rank, std::size_t i) {
+    const PreparedProduct& product = products[i];
+    const kernels::PackedMatrix& weights = *product.product.weights;
+    const kernels::PanelRange panels = share_.panels_of(rank, weights.panels());
+    return Columns{.rows = product.product.out,
+                   .count = product.rows,
+                   .begin = std::min(weights.outputs, panels.begin * kernels::kPanel),
+                   .end = std::min(weights.outputs, panels.end * kernels::kPanel)};
+  });
+}
+
+void RankGather::gather(const Rows& rows, std::int64_t count, std::int64_t width) {
+  gather_parts(1, [&](std::int32_t rank, std::size_t) {
+    return Columns{.rows = rows, .count = count, .begin = rank * width, .end = (rank + 1) * width};
+  });
+}
+
+template <class ColumnsOf>
+void RankGather::gather_parts(std::size_t parts, ColumnsOf&& columns_of) {
+  counts_.assign(static_cast<std::size_t>(share_.ranks), 0);
+  for (std::int32_t rank = 0; rank < share_.ranks; ++rank)
+    for (std::size_t i = 0; i < parts; ++i) counts_[static_cast<std::size_t>(rank)] += columns_of(rank, i).values();
+  own_.resize(counts_[static_cast<std::size_t>(share_.rank)]);
+  all_.resize(std::accumulate(counts_.begin(), counts_.end(), std::size_t{0}));
+  float* out = own_.data();
+  for (std::size_t i = 0; i < parts; ++i) {
+    const Columns columns = columns_of(share_.rank, i);
+    for (std::int64_t row = 0; row < columns.count; ++row) out = std::copy_n(columns.rows[row] + columns.begin, columns.width(), out);
+  }
+  exchange_->gather(own_, counts_, all_);
+  const float* in = all_.data();
+  for (std::int32_t rank = 0; rank < share_.ranks; ++rank) {
+    if (rank == share_.rank) {
+      in += counts_[static_cast<std::size_t>(rank)];
+      continue;
+    }
+    for (std::size_t i = 0; i < parts; ++i) {
+      const Columns columns = columns_of(rank, i);
+      for (std::int64_t row = 0; row < columns.count; ++row, in += columns.width())
+        std::copy_n(in, columns.width(), columns.rows[row] + columns.begin);
+    }
+  }
+}
+
+}  // namespace braid::model

@@ -1,0 +1,52 @@
+// Puts together rows of which every rank has computed some columns.
+#pragma once
+
+#include "model/product.h"
+#include "model/rows.h"
+#include "model/share.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace braid::model {
+
+// Memory grows to the largest gathering and stays. Strand only.
+class RankGather {
+ public:
+  // `exchange` outlives it; null: there is one rank.
+  RankGather(const Share& share, Exchange* exchange) : share_(share), exchange_(exchange) {}
+
+  const Share& share() const { return share_; }
+  bool is_needed() const { return !share_.is_whole(); }
+
+  // Of products of which each rank has computed its panels: all of their results.
+  void gather(std::span<const PreparedProduct> products);
+
+  // Of `count` rows that the ranks divide evenly: `width` columns each.
+  void gather(const Rows& rows, std::int64_t count, std::int64_t width);
+
+ private:
+  // Columns [begin, end) of some rows.
+  struct Columns {
+    Rows rows;
+    std::int64_t count = 0;
+    std::int64_t begin = 0;
+    std::int64_t end = 0;
+
+    std::int64_t width() const { return end - begin; }
+    std::size_t values() const { return static_cast<std::size_t>(count * width()); }
+  };
+
+  // columns_of(rank, i) is what that rank has of part i.
+  template <class ColumnsOf>
+  void gather_parts(std::size_t parts, ColumnsOf&& columns_of);
+
+  const Share share_;
+  Exchange* const exchange_;
+  std::vector<std::size_t> counts_;
+  std::vector<float> own_, all_;
+};
+
+}  // namespace braid::model
