@@ -1,0 +1,65 @@
+// A connection over which whole messages go. It blocks: the strand's, or a rank's own thread's, which have nothing else to do.
+#pragma once
+
+#include "braid/result.h"
+#include "ranks/message.h"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace braid::ranks {
+
+class Channel {
+ public:
+  explicit Channel(int socket = -1) : socket_(socket) {}
+  ~Channel();
+  Channel(Channel&& other) noexcept;
+  Channel& operator=(Channel&& other) noexcept;
+
+  // "host:port"
+  static Result<Channel> connect(const std::string& address);
+
+  int socket() const { return socket_; }
+  bool is_open() const { return socket_ >= 0; }
+
+  // kIo: the other side is gone, or takes nothing for that long.
+  Result<void> send(Kind kind, std::span<const std::byte> bytes);
+
+  struct Message {
+    Kind kind;
+    Bytes bytes;
+  };
+  // The next message, in memory that is used again. kIo: the other side is gone, or says nothing for `limit`; none: for ever. At most
+  // `most` bytes of it.
+  Result<const Message*> receive(std::optional<std::chrono::milliseconds> limit = {}, std::uint64_t most = kMostBytes);
+
+ private:
+  Result<void> read(std::span<std::byte> out, std::optional<std::chrono::steady_clock::time_point> end);
+
+  int socket_;
+  Message message_{Kind::kFailure, {}};
+};
+
+// Takes connections on a port of its own.
+class Listener {
+ public:
+  // "host:port"; port 0: any.
+  static Result<Listener> open(const std::string& address);
+
+  std::string address() const { return address_; }
+  int socket() const { return socket_.socket(); }  // can be read when somebody has come
+  Result<Channel> accept();
+
+ private:
+  Listener(Channel socket, std::string address) : socket_(std::move(socket)), address_(std::move(address)) {}
+
+  Channel socket_;
+  std::string address_;
+};
+
+}  // namespace braid::ranks

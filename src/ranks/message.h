@@ -1,0 +1,100 @@
+// What the server and the ranks of a model say to each other, as bytes. Both are built from the same sources for the same architecture: a
+// greeting says so, and values are written as they lie in memory.
+#pragma once
+
+#include "braid/result.h"
+#include "kernels/kernel_table.h"
+#include "step/pass.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace braid::ranks {
+
+enum class Kind : std::uint32_t {
+  kGreeting = 1,  // rank → server, first
+  kSetup,         // server → ranks: load
+  kAllocate,      // server → ranks: the pool
+  kMoves,         // server → ranks
+  kPass,          // server → ranks
+  kLogits,        // server → ranks; the first rank answers with kValues
+  kHidden,        // the same
+  kReady,         // rank → server: after kSetup and kAllocate
+  kValues,        // first rank → server: floats
+  kFailure,       // rank → server: a sentence; it is its last
+};
+
+// A longer one is not read: more than the logits of a pass.
+inline constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 32;
+
+struct Greeting {
+  std::string key;  // the secret of this group
+  std::string version;
+  std::int32_t rank = 0;
+  std::int32_t ranks = 0;
+};
+
+// What to load, and how it is computed.
+struct Setup {
+  std::string model;  // a path on each rank's machine
+  std::string isa;    // a tier's name; empty: each takes its best
+  std::int32_t kv_type = -1;
+  std::int32_t float_type = -1;  // Packing; -1: their own
+  std::int32_t rotated = 0;
+  std::int32_t context = 0;
+  std::int32_t block_tokens = 16;
+  std::int32_t kv_limit = 0;
+  std::int32_t pass_rows = 512;
+  std::int32_t logit_rows = 64;
+  std::int32_t threads = 1;  // of each rank
+};
+
+struct Ready {
+  std::string isa;
+  std::int32_t kv_type = 0;
+  std::uint64_t weight_bytes = 0;
+  std::uint64_t block_bytes = 0;
+};
+
+// Changes of blocks before a pass.
+struct Moves {
+  struct Fork {
+    std::int32_t from = 0;
+    std::int32_t to = 0;
+  };
+  std::vector<Fork> forks;
+  std::vector<std::int32_t> given_back;
+
+  bool empty() const { return forks.empty() && given_back.empty(); }
+};
+
+// Logits of `count` of the tokens picked from the `begin`-th on; with kHidden the hidden state of one.
+struct Wanted {
+  std::int64_t begin = 0;
+  std::int64_t count = 0;
+};
+
+using Bytes = std::vector<std::byte>;
+
+void write(const Greeting& value, Bytes& out);
+void write(const Setup& value, Bytes& out);
+void write(const Ready& value, Bytes& out);
+void write(const Moves& value, Bytes& out);
+void write(const Wanted& value, Bytes& out);
+void write(const step::Pass& value, Bytes& out);
+void write(std::int32_t value, Bytes& out);
+
+// False: these bytes are no such value. `out` keeps its memory.
+bool read(std::span<const std::byte> bytes, Greeting& out);
+bool read(std::span<const std::byte> bytes, Setup& out);
+bool read(std::span<const std::byte> bytes, Ready& out);
+bool read(std::span<const std::byte> bytes, Moves& out);
+bool read(std::span<const std::byte> bytes, Wanted& out);
+bool read(std::span<const std::byte> bytes, step::Pass& out);
+bool read(std::span<const std::byte> bytes, std::int32_t& out);
+
+}  // namespace braid::ranks

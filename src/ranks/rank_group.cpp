@@ -1,0 +1,201 @@
+#include "ranks/rank_group.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/random.h>
+#include <unistd.h>
+#include <utility>
+
+extern char** environ;
+
+namespace braid::ranks {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::uint64_t kMostGreeting = 4096;
+constexpr std::chrono::seconds kGreetingLimit{5};
+
+Result<std::string> make_key() {
+  std::array<unsigned char, 32> bytes{};
+  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
+    return Error{ErrorCode::kIo, fmt::format("no random bytes: {}", std::strerror(errno)), {}};
+  std::string key;
+  for (const unsigned char byte : bytes) key += fmt::format("{:02x}", byte);
+  return key;
+}
+
+// In a time that does not depend on where they differ.
+bool same_secret(const std::string& a, const std::string& b) {
+  unsigned difference = a.size() == b.size() ? 0 : 1;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)
+    difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]);
+  return difference == 0;
+}
+
+std::vector<std::string> command_of(const GroupOptions& options) {
+  std::vector<std::string> command{options.mpirun, "-np", std::to_string(options.ranks), "--bind-to", "none"};
+  if (options.hostfile.empty()) {
+    command.insert(command.end(), {"--oversubscribe"});
+  } else {
+    command.insert(command.end(), {"--hostfile", options.hostfile});
+  }
+  if (geteuid() == 0) command.emplace_back("--allow-run-as-root");  // with the rights that the server has already
+  command.insert(command.end(), {"-x", "BRAID_RANKS_SERVER", "-x", "BRAID_RANKS_KEY", options.program});
+  return command;
+}
+
+// Of this process's own, and who to greet.
+std::vector<std::string> environment_of(const std::string& address, const std::string& key) {
+  std::vector<std::string> variables;
+  for (char** variable = environ; *variable != nullptr; ++variable) variables.emplace_back(*variable);
+  variables.push_back("BRAID_RANKS_SERVER=" + address);
+  variables.push_back("BRAID_RANKS_KEY=" + key);
+  return variables;
+}
+
+// Whether a rank comes before the job or the time ends.
+bool wait_for_rank(const Listener& listener, const std::optional<ChildProcess>& job, Clock::time_point end) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
+  std::array<pollfd, 2> both{{{listener.socket(), POLLIN, 0}, {job ? job->handle() : -1, POLLIN, 0}}};
+  while (poll(both.data(), both.size(), static_cast<int>(std::max<std::int64_t>(0, left))) < 0 && errno == EINTR) {
+  }
+  return both[0].revents != 0;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RankGroup>> RankGroup::start(const GroupOptions& options) {
+  auto listener = Listener::open(options.listen);
+  if (!listener) return listener.error();
+  const Result<std::string> key = make_key();
+  if (!key) return key.error();
+  auto job = ChildProcess::start(command_of(options), environment_of(listener->address(), *key));
+  if (!job) return Error{job.error().code, job.error().message + " (Debian: apt-get install openmpi-bin)", {}};
+  std::unique_ptr<RankGroup> group(new RankGroup(options, std::move(*job)));
+  if (const Result<void> admitted = group->admit_all(*listener, *key); !admitted) return admitted.error();
+  return group;
+}
+
+Result<std::unique_ptr<RankGroup>> RankGroup::admit(Listener& listener, const std::string& key, const GroupOptions& options) {
+  std::unique_ptr<RankGroup> group(new RankGroup(options, {}));
+  if (const Result<void> admitted = group->admit_all(listener, key); !admitted) return admitted.error();
+  return group;
+}
+
+// Who does not know the key, or greets too late, is turned away, and the group goes on waiting.
+Result<void> RankGroup::admit_all(Listener& listener, const std::string& key) {
+  std::vector<Channel> came(static_cast<std::size_t>(options_.ranks));
+  const auto end = Clock::now() + options_.start_limit;
+  for (std::int32_t count = 0; count < options_.ranks;) {
+    if (!wait_for_rank(listener, job_, end))
+      return Error{ErrorCode::kIo,
+                   Clock::now() < end ? "mpirun has ended before all ranks came; what it says stands above"
+                                      : fmt::format("{} of {} ranks came within {} s", count, options_.ranks, options_.start_limit.count()),
+                   {}};
+    Result<Channel> channel = listener.accept();
+    if (!channel) continue;
+    const auto message = channel->receive(kGreetingLimit, kMostGreeting);
+    Greeting greeting;
+    if (!message || (*message)->kind != Kind::kGreeting || !read((*message)->bytes, greeting) || !same_secret(greeting.key, key)) continue;
+    if (greeting.version != BRAID_VERSION)
+      return Error{ErrorCode::kUnsupported,
+                   fmt::format("rank {} is braid {}, the server is {}: install the same on all machines", greeting.rank, greeting.version,
+                               BRAID_VERSION),
+                   {}};
+    if (greeting.ranks != options_.ranks || greeting.rank < 0 || greeting.rank >= options_.ranks) continue;
+    Channel& place = came[static_cast<std::size_t>(greeting.rank)];
+    if (!place.is_open()) ++count;
+    place = std::move(*channel);
+  }
+  channels_ = std::move(came);
+  return {};
+}
+
+RankGroup::~RankGroup() {
+  channels_.clear();  // the ordinary end of a rank
+  if (job_) job_->await(std::chrono::seconds(2));
+}
+
+Result<Ready> RankGroup::set_up(const Setup& setup) {
+  Bytes bytes;
+  write(setup, bytes);
+  if (const Result<void> told = tell(Kind::kSetup, bytes); !told) return told.error();
+  return ready_of_all(options_.load_limit);
+}
+
+Result<void> RankGroup::allocate(std::int32_t blocks) {
+  Bytes bytes;
+  write(blocks, bytes);
+  if (const Result<void> told = tell(Kind::kAllocate, bytes); !told) return told;
+  const Result<Ready> ready = ready_of_all(options_.load_limit);
+  return ready ? Result<void>{} : ready.error();
+}
+
+Result<Ready> RankGroup::ready_of_all(std::chrono::milliseconds limit) {
+  std::vector<Ready> all(channels_.size());
+  for (std::size_t rank = 0; rank < channels_.size(); ++rank) {
+    const auto message = receive_from(rank, limit);
+    if (!message) return message.error();
+    if ((*message)->kind != Kind::kReady || !read((*message)->bytes, all[rank])) return lost(rank, "it says what is not understood");
+    if (all[rank].isa != all.front().isa || all[rank].kv_type != all.front().kv_type)
+      return Error{ErrorCode::kUnsupported,
+                   fmt::format("rank 0 computes as {} and rank {} as {}: give --isa and --kv-dtype, so that all do the same",
+                               all.front().isa, rank, all[rank].isa),
+                   {}};
+  }
+  return all.front();
+}
+
+Result<void> RankGroup::tell(Kind kind, std::span<const std::byte> bytes) {
+  for (std::size_t rank = 0; rank < channels_.size(); ++rank)
+    if (const Result<void> sent = channels_[rank].send(kind, bytes); !sent) return lost(rank, sent.error().message);
+  return {};
+}
+
+Result<std::span<const std::byte>> RankGroup::values() {
+  const auto message = receive_from(0, options_.answer_limit);
+  if (!message) return message.error();
+  if ((*message)->kind != Kind::kValues) return lost(0, "it says what was not asked for");
+  return std::span<const std::byte>((*message)->bytes);
+}
+
+// Meanwhile the others say nothing, so that whatever comes from one is that it has failed.
+Result<const Channel::Message*> RankGroup::receive_from(std::size_t rank, std::chrono::milliseconds limit) {
+  const auto end = Clock::now() + limit;
+  for (;;) {
+    std::vector<pollfd> all;
+    for (std::size_t i = 0; i < channels_.size(); ++i)
+      all.push_back({channels_[i].socket(), static_cast<short>(i == rank ? POLLIN : POLLRDHUP), 0});
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
+    const int ready = poll(all.data(), all.size(), static_cast<int>(std::max<std::int64_t>(0, left)));
+    if (ready == 0) return lost(rank, "it does not answer");
+    if (ready < 0) continue;  // a signal
+    if (all[rank].revents != 0) break;
+    const auto gone = std::ranges::find_if(all, [](const pollfd& one) { return one.revents != 0; });
+    return why_gone(static_cast<std::size_t>(gone - all.begin()));
+  }
+  auto message = channels_[rank].receive(limit);
+  if (!message) return lost(rank, message.error().message);
+  if ((*message)->kind != Kind::kFailure) return message;
+  const Bytes& sentence = (*message)->bytes;
+  return Error{ErrorCode::kUnsupported, std::string(reinterpret_cast<const char*>(sentence.data()), sentence.size()), {}};
+}
+
+// It may have said so.
+Error RankGroup::why_gone(std::size_t rank) {
+  const auto message = channels_[rank].receive(std::chrono::milliseconds(100));
+  if (!message || (*message)->kind != Kind::kFailure) return lost(rank, "it has ended");
+  const Bytes& sentence = (*message)->bytes;
+  return {ErrorCode::kUnsupported, std::string(reinterpret_cast<const char*>(sentence.data()), sentence.size()), {}};
+}
+
+Error RankGroup::lost(std::size_t rank, const std::string& why) const {
+  return {ErrorCode::kIo, fmt::format("rank {} of {} is lost: {}", rank, channels_.size(), why), {}};
+}
+
+}  // namespace braid::ranks

@@ -1,0 +1,135 @@
+#include "ranks/rank_loop.h"
+
+#include "files/gguf.h"
+#include "files/hf_folder.h"
+#include "model/families/families.h"
+#include "ranks/rank_model.h"
+
+#include <exception>
+#include <fmt/format.h>
+#include <memory>
+#include <utility>
+
+namespace braid::ranks {
+namespace {
+
+Result<files::GgufFile> open_weights(const std::string& path) {
+  if (!files::is_folder(path)) return files::GgufFile::open(path);
+  const Result<files::HfFolder> folder = files::HfFolder::open(path);
+  if (!folder) return folder.error();
+  Result<files::GgufContents> contents = model::read_folder(*folder);
+  if (!contents) return contents.error();
+  return files::GgufFile::from_contents(std::move(*contents));
+}
+
+// One rank's conversation with the server. The first rank tells results; the others compute the same and keep them.
+class Conversation {
+ public:
+  Conversation(Channel& server, const model::Share& share, model::Exchange& exchange)
+      : server_(server), share_(share), exchange_(exchange) {}
+
+  Result<void> answer(const Channel::Message& message) {
+    if (message.kind == Kind::kSetup) return set_up(message.bytes);
+    if (model_ == nullptr) return broken();
+    switch (message.kind) {
+      case Kind::kAllocate:
+        return allocate(message.bytes);
+      case Kind::kMoves:
+        if (!read(message.bytes, moves_)) return broken();
+        model_->move(moves_);
+        return {};
+      case Kind::kPass:
+        if (!read(message.bytes, pass_)) return broken();
+        model_->run(pass_);
+        return {};
+      case Kind::kLogits:
+        return tell_logits(message.bytes);
+      case Kind::kHidden:
+        return tell_hidden(message.bytes);
+      default:
+        return broken();
+    }
+  }
+
+ private:
+  static Error broken() { return {ErrorCode::kInternal, "the server sent what a rank does not understand", {}}; }
+
+  Result<void> set_up(std::span<const std::byte> bytes) {
+    Setup setup;
+    if (!read(bytes, setup)) return broken();
+    const Result<files::GgufFile> file = open_weights(setup.model);
+    if (!file) return file.error();
+    auto loaded = RankModel::load(*file, setup, share_, exchange_);
+    if (!loaded) return loaded.error();
+    model_ = std::move(*loaded);
+    return tell_ready();
+  }
+
+  Result<void> allocate(std::span<const std::byte> bytes) {
+    std::int32_t blocks = 0;
+    if (!read(bytes, blocks)) return broken();
+    if (const Result<void> allocated = model_->allocate(blocks); !allocated) return allocated;
+    return tell_ready();
+  }
+
+  Result<void> tell_ready() {
+    write(model_->ready(), out_);
+    return server_.send(Kind::kReady, out_);
+  }
+
+  Result<void> tell_logits(std::span<const std::byte> bytes) {
+    Wanted wanted;
+    if (!read(bytes, wanted)) return broken();
+    const model::Rows rows = model_->logits(wanted);
+    if (share_.rank != 0) return {};
+    const auto row_bytes = static_cast<std::size_t>(model_->vocab()) * sizeof(float);
+    out_.clear();
+    for (std::int64_t row = 0; row < wanted.count; ++row) {
+      const auto* values = reinterpret_cast<const std::byte*>(rows[row]);
+      out_.insert(out_.end(), values, values + row_bytes);
+    }
+    return server_.send(Kind::kValues, out_);
+  }
+
+  Result<void> tell_hidden(std::span<const std::byte> bytes) {
+    Wanted wanted;
+    if (!read(bytes, wanted)) return broken();
+    hidden_.resize(static_cast<std::size_t>(model_->embedding()));
+    model_->hidden(wanted.begin, hidden_);
+    return share_.rank == 0 ? server_.send(Kind::kValues, std::as_bytes(std::span(hidden_))) : Result<void>{};
+  }
+
+  Channel& server_;
+  const model::Share share_;
+  model::Exchange& exchange_;
+  std::unique_ptr<RankModel> model_;
+  Moves moves_;
+  step::Pass pass_;
+  Bytes out_;
+  std::vector<float> hidden_;
+};
+
+}  // namespace
+
+Result<void> serve_passes(Channel& server, const std::string& key, const model::Share& share, model::Exchange& exchange) {
+  Bytes bytes;
+  write(Greeting{key, BRAID_VERSION, share.rank, share.ranks}, bytes);
+  if (const Result<void> sent = server.send(Kind::kGreeting, bytes); !sent) return sent;
+  Conversation conversation(server, share, exchange);
+  for (;;) {
+    const auto message = server.receive();
+    if (!message) return {};  // it has closed the connection
+    Result<void> answered = Error{ErrorCode::kInternal, "", {}};
+    try {
+      answered = conversation.answer(**message);
+    } catch (const std::exception& error) {
+      answered = Error{ErrorCode::kInternal, error.what(), {}};
+    }
+    if (answered) continue;
+    const std::string sentence = fmt::format("rank {}: {}", share.rank, answered.error().message);
+    (void)server.send(Kind::kFailure, std::as_bytes(std::span(sentence)));  // it may be gone
+    return answered;
+  }
+}
+
+}  // namespace braid::ranks

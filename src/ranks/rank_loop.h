@@ -1,0 +1,15 @@
+// What a rank does: it greets the server, loads what that names, and computes the passes that come.
+#pragma once
+
+#include "braid/result.h"
+#include "model/share.h"
+#include "ranks/channel.h"
+
+#include <string>
+
+namespace braid::ranks {
+
+// Until the server closes the connection, which is the ordinary end. Waits without using the processor.
+Result<void> serve_passes(Channel& server, const std::string& key, const model::Share& share, model::Exchange& exchange);
+
+}  // namespace braid::ranks

@@ -1,0 +1,49 @@
+#include "ranks/remote_passes.h"
+
+#include "model/require.h"
+
+#include <cstring>
+
+namespace braid::ranks {
+
+void RemotePasses::move(const step::StepPlan& plan) {
+  model::require(plan.saves.empty() && plan.loads.empty() && plan.checks.empty(), "blocks of ranks neither leave them nor are compared");
+  moves_.forks.clear();
+  for (const step::BlockFork& fork : plan.forks) moves_.forks.push_back({fork.from, fork.to});
+  moves_.given_back.assign(plan.given_back.begin(), plan.given_back.end());
+  if (moves_.empty()) return;
+  write(moves_, bytes_);
+  tell(Kind::kMoves);
+}
+
+void RemotePasses::run(const step::Pass& pass) {
+  write(pass, bytes_);
+  tell(Kind::kPass);
+}
+
+model::Rows RemotePasses::logits(std::int64_t begin, std::int64_t count) {
+  logits_.resize(static_cast<std::size_t>(count * vocab_));
+  const std::span<const std::byte> values = ask(Kind::kLogits, {begin, count}, logits_.size());
+  std::memcpy(logits_.data(), values.data(), values.size());
+  return {.data = logits_.data(), .stride = vocab_};
+}
+
+void RemotePasses::hidden(std::int64_t picked, std::span<float> out) {
+  const std::span<const std::byte> values = ask(Kind::kHidden, {picked, 1}, out.size());
+  std::memcpy(out.data(), values.data(), values.size());
+}
+
+void RemotePasses::tell(Kind kind) {
+  if (const Result<void> told = group_->tell(kind, bytes_); !told) throw RanksLost(told.error().message);
+}
+
+std::span<const std::byte> RemotePasses::ask(Kind kind, const Wanted& wanted, std::size_t values) {
+  write(wanted, bytes_);
+  tell(kind);
+  const auto answer = group_->values();
+  if (!answer) throw RanksLost(answer.error().message);
+  if (answer->size() != values * sizeof(float)) throw RanksLost("the first rank has sent another number of values than was asked for");
+  return *answer;
+}
+
+}  // namespace braid::ranks

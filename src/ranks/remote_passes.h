@@ -1,0 +1,42 @@
+// Passes that the ranks of a group compute.
+#pragma once
+
+#include "model/pass_runner.h"
+#include "ranks/rank_group.h"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <vector>
+
+namespace braid::ranks {
+
+// Of the group, and with it of all that its pool held.
+class RanksLost : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+class RemotePasses final : public model::PassRunner {
+ public:
+  RemotePasses(std::unique_ptr<RankGroup> group, std::int32_t vocab) : group_(std::move(group)), vocab_(vocab) {}
+
+  Result<void> allocate(std::int32_t blocks) override { return group_->allocate(blocks); }
+  void move(const step::StepPlan& plan) override;
+  void run(const step::Pass& pass) override;
+  model::Rows logits(std::int64_t begin, std::int64_t count) override;
+  void hidden(std::int64_t picked, std::span<float> out) override;
+
+ private:
+  void tell(Kind kind);
+  std::span<const std::byte> ask(Kind kind, const Wanted& wanted, std::size_t values);
+
+  const std::unique_ptr<RankGroup> group_;
+  const std::int64_t vocab_;
+  Moves moves_;
+  Bytes bytes_;
+  std::vector<float> logits_;
+};
+
+}  // namespace braid::ranks
