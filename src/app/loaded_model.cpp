@@ -6,6 +6,7 @@
 #include "app/embedded_model.h"
 #include "app/encoder_folder.h"
 #include "app/fingerprint.h"
+#include "app/model_ranks.h"
 #include "app/served_models.h"
 #include "app/units.h"
 #include "files/gguf_tensor_type.h"
@@ -259,7 +260,15 @@ Result<LoadedModel> load_weights(const ModelOptions& options, const files::GgufF
   loaded.threads = load.threads;
   const std::string key = weights_key(options, **table);
   if (loading.shelf != nullptr) load.weights = loading.shelf->find(key);
-  if (load.weights == nullptr)
+  if (options.ranks.count > 1) {
+    load.weights = nullptr;
+    load.state_drafts = 0;
+    if (load.judging) return invalid_argument("--ranks: a model that judges is computed by one process");
+    auto ranks = start_ranks(options, file, **table, load);
+    if (!ranks) return ranks.error();
+    loaded.ranks = std::move(*ranks);
+  }
+  if (load.weights == nullptr && loaded.ranks == nullptr)
     if (const auto fits = check_memory(file, **table, options, load, loading.untouched); !fits) return fits.error();
   auto draft = load_draft(options, loading, *loaded.codec);
   if (!draft) return draft.error();
@@ -271,7 +280,7 @@ Result<LoadedModel> load_weights(const ModelOptions& options, const files::GgufF
   if (!language_model) return language_model.error();
   loaded.language_model = std::move(*language_model);
   if (const Result<void> fits = check_fit(loaded.eyes, *loaded.language_model); !fits) return fits.error();
-  if (loading.shelf != nullptr) loading.shelf->put(key, loaded.language_model->weights());
+  if (loading.shelf != nullptr && loaded.ranks == nullptr) loading.shelf->put(key, loaded.language_model->weights());
   const Result<std::string> config = config_text(options.model);
   if (!config) return config.error();
   set_classes(options.model, *config, loaded);

@@ -16,6 +16,7 @@
 #include "kernels/thread_team.h"
 #include "model/drafting/model_drafter.h"
 #include "model/language_model.h"
+#include "ranks/remote_passes.h"
 #include "sched/options.h"
 #include "store/block_store.h"
 #include "text/codec.h"
@@ -42,6 +43,7 @@ struct LoadedModel {
   std::unique_ptr<const text::ModelCodec> codec;
   std::unique_ptr<const grammar::Compiler> constraints;  // refers to the codec
   std::shared_ptr<model::ModelDrafter> draft;            // the language model's too; null: none
+  std::shared_ptr<ranks::RemotePasses> ranks;            // that compute it; null: this process does
   std::unique_ptr<model::LanguageModel> language_model;
   Eyes eyes;
   KvBudget kv;

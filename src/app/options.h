@@ -21,6 +21,13 @@
 namespace braid::app {
 
 // Which model, how it is computed, and its memory.
+// Processes that compute one model together.
+struct RankOptions {
+  std::int32_t count = 1;
+  std::string hostfile = {};  // where mpirun starts them; empty: on this machine
+  std::string listen = {};    // HOST:PORT where they reach the server; empty: this machine alone
+};
+
 struct ModelOptions {
   std::string model;         // a GGUF file or a Hugging Face folder; empty: the embedded one
   std::string draft;         // another one, which guesses for it; empty: none
@@ -37,6 +44,7 @@ struct ModelOptions {
   std::int32_t block_size = 16;                   // tokens of a KV block
   std::string chat_template;                      // a Jinja or Hugging Face file instead of the model's own; empty: none
   std::optional<kernels::Isa> isa;                // the best of this machine otherwise
+  RankOptions ranks;
 };
 
 struct BatchOptions {

@@ -43,18 +43,21 @@ Result<Dimensions> read_dimensions(const files::GgufFile& file, const kernels::K
         fmt::format("a KV limit of {} tokens was asked for, expected more than the {} that are always kept", options.kv_limit, kSinkTokens),
         {}};
   model->kv_limit = options.kv_limit;
-  const std::int64_t logit_rows = kLogitBytes / (std::int64_t{model->vocab} * 4);
   return Dimensions{.model = *model,
                     .context = context,
                     .kv = model->kv_groups(block, options.kv_type.value_or(table.kv_type), options.packing.share),
                     .workspace = {.rows = options.pass_rows,
-                                  .logit_rows = static_cast<std::int32_t>(std::clamp<std::int64_t>(logit_rows, 16, options.pass_rows)),
+                                  .logit_rows = logit_rows_at_once(model->vocab, options.pass_rows),
                                   .members = members,
                                   .drafts = model->is_recurrent() ? options.state_drafts : 0,
                                   .parts = std::max(64, (context + kernels::kChunkTokens - 1) / kernels::kChunkTokens)}};
 }
 
 }  // namespace
+
+std::int32_t logit_rows_at_once(std::int32_t vocab, std::int32_t pass_rows) {
+  return static_cast<std::int32_t>(std::clamp<std::int64_t>(kLogitBytes / (std::int64_t{vocab} * 4), 16, pass_rows));
+}
 
 Result<MemoryEstimate> estimate_memory(const files::GgufFile& file, const kernels::KernelTable& table, const LoadOptions& options) {
   auto dimensions = read_dimensions(file, table, options, options.threads);
@@ -77,13 +80,18 @@ Result<std::unique_ptr<LanguageModel>> LanguageModel::load(const files::GgufFile
   auto dimensions = read_dimensions(file, table, options, team.size());
   if (!dimensions) return dimensions.error();
   std::shared_ptr<const Weights> weights = std::move(options.weights);
-  if (weights == nullptr) {
+  if (options.passes != nullptr) {
+    auto checked = check_weights(file, dimensions->model, dimensions->context, table, options.packing);
+    if (!checked) return checked.error();
+    weights = std::make_shared<const Weights>(std::move(*checked));
+  } else if (weights == nullptr) {
     kernels::ThreadTeam& packers = options.packers != nullptr ? *options.packers : team;
     auto loaded =
         load_weights(file, dimensions->model, dimensions->context, table, packers, options.progress, options.packing, options.huge_pages);
     if (!loaded) return loaded.error();
     weights = std::make_shared<const Weights>(std::move(*loaded));
   }
+  if (options.passes != nullptr) dimensions->workspace.rows = dimensions->workspace.logit_rows = 1;
   auto space = Workspace::create(dimensions->model, *weights, table, dimensions->workspace, options.huge_pages);
   if (!space) return space.error();
   return std::unique_ptr<LanguageModel>(new LanguageModel(dimensions->model, table, std::move(options), dimensions->context, dimensions->kv,
@@ -98,6 +106,7 @@ LanguageModel::LanguageModel(const ModelShape& model, const kernels::KernelTable
       head_(options_.judging ? ClassHead::judging(table, weights_.output, options_.judging->yes, options_.judging->no) : weights_.head),
       ropes_(rope_tables(model_, weights_.rope_divisors, context_)), ranks_(options_.packing.share, options_.exchange),
       transformer_(model_, weights_, ropes_, table, team_, &adapters_, &ranks_), space_(std::move(space)),
+      logit_rows_(static_cast<std::size_t>(logit_rows_at_once(model_.vocab, options_.pass_rows))),
       slots_(static_cast<std::size_t>(options_.max_batch)), pools_(slots_.size()), outputs_(slots_.size()),
       hidden_(static_cast<std::size_t>(model_.embedding)), next_(slots_.size(), 0), drafts_(slots_.size(), model_.vocab, options_.drafter) {
   samplers_.reserve(static_cast<std::size_t>(team_.size()));
@@ -111,9 +120,15 @@ LanguageModel::LanguageModel(const ModelShape& model, const kernels::KernelTable
 }
 
 Result<void> LanguageModel::allocate_kv(std::int32_t blocks, Prefault prefault) {
+  if (options_.passes != nullptr) {
+    if (const Result<void> allocated = options_.passes->allocate(blocks); !allocated) return allocated;
+    blocks_ = blocks;
+    return {};
+  }
   auto arena = KvArena::create(kv_groups_, blocks, options_.huge_pages);
   if (!arena) return arena.error();
   kv_.emplace(std::move(*arena));
+  blocks_ = blocks;
   if (prefault == Prefault::kInBackground) {
     kv_growth_.emplace(*kv_);
   } else {
@@ -162,6 +177,7 @@ void LanguageModel::compute(const step::StepPlan& plan, step::StepResult& result
 
 // Before any row: what the rows write to may be what is saved or checked.
 void LanguageModel::move_blocks(const step::StepPlan& plan, step::StepResult& result) {
+  if (options_.passes != nullptr) return options_.passes->move(plan);
   const auto for_each = [&](std::size_t count, const auto& body) {
     team_.for_chunks(static_cast<std::int64_t>(count), 1, [&](std::int64_t begin, std::int64_t end, int) {
       for (std::int64_t i = begin; i < end; ++i) body(static_cast<std::size_t>(i));
@@ -407,13 +423,10 @@ void LanguageModel::start_pass() {
 }
 
 void LanguageModel::run_pass(step::StepResult& result) {
-  Transformer::PassState state = transformer_.begin(pass_, space_);
-  while (transformer_.advance(pass_, *kv_, space_, state))
-    if (options_.between_layers) options_.between_layers();
-  const auto group = static_cast<std::size_t>(space_.shape.logit_rows);
+  compute_pass();
   for (std::size_t begin = 0, end = 0; begin < picked_.size(); begin = end) {
     const auto is_pooled = [&](std::size_t index) { return picked_[index].scored == kPooled; };
-    for (end = begin; end < std::min(picked_.size(), begin + group) && !is_pooled(end);) ++end;
+    for (end = begin; end < std::min(picked_.size(), begin + logit_rows_) && !is_pooled(end);) ++end;
     if (end > begin) {
       use_logits(begin, end, result);
     } else {
@@ -424,10 +437,27 @@ void LanguageModel::run_pass(step::StepResult& result) {
   start_pass();
 }
 
+void LanguageModel::compute_pass() {
+  if (options_.passes != nullptr) return options_.passes->run(pass_);
+  Transformer::PassState state = transformer_.begin(pass_, space_);
+  while (transformer_.advance(pass_, *kv_, space_, state))
+    if (options_.between_layers) options_.between_layers();
+}
+
+Rows LanguageModel::logits_of(std::size_t begin, std::size_t count) {
+  if (options_.passes != nullptr) return options_.passes->logits(static_cast<std::int64_t>(begin), static_cast<std::int64_t>(count));
+  transformer_.logits(static_cast<std::int64_t>(begin), static_cast<std::int64_t>(count), space_);
+  return space_.logits;
+}
+
 void LanguageModel::pool(std::size_t picked, const step::StepResult& result) {
   Pool& pool = pools_[result.rows[picked_[picked].row].slot];
   require(pool.expects(static_cast<std::int32_t>(picked_[picked].position) - 1), "a mean lacks positions");
-  transformer_.hidden(static_cast<std::int64_t>(picked), space_, hidden_.data());
+  if (options_.passes != nullptr) {
+    options_.passes->hidden(static_cast<std::int64_t>(picked), hidden_);
+  } else {
+    transformer_.hidden(static_cast<std::int64_t>(picked), space_, hidden_.data());
+  }
   pool.add(hidden_);
 }
 
@@ -447,7 +477,7 @@ void LanguageModel::report_vector(const step::StepRow& row, step::RowResult& row
 
 // Computes the logits of picked_[begin, end) and what they are for. Those of a row that verifies follow from each other.
 void LanguageModel::use_logits(std::size_t begin, std::size_t end, step::StepResult& result) {
-  transformer_.logits(static_cast<std::int64_t>(begin), static_cast<std::int64_t>(end - begin), space_);
+  const Rows all = logits_of(begin, end - begin);
   make_tops(begin, end, result);
   claims_.clear();
   for (std::size_t i = begin; i < end; ++i)
@@ -457,7 +487,7 @@ void LanguageModel::use_logits(std::size_t begin, std::size_t end, step::StepRes
     Sampler& sampler = samplers_[static_cast<std::size_t>(member)];
     for (std::size_t i = claims_[static_cast<std::size_t>(from)]; i < claims_[static_cast<std::size_t>(to)]; ++i) {
       const Picked& picked = picked_[i];
-      const std::span<const float> logits(space_.logits[static_cast<std::int64_t>(i - begin)], static_cast<std::size_t>(model_.vocab));
+      const std::span<const float> logits(all[static_cast<std::int64_t>(i - begin)], static_cast<std::size_t>(model_.vocab));
       if (picked.scored != kSampled) {
         score(sampler, logits, result.scored[picked.scored], result);
       } else if (settled_[picked.row] == 0) {

@@ -13,6 +13,7 @@
 #include "model/kv_arena.h"
 #include "model/kv_growth.h"
 #include "model/model_shape.h"
+#include "model/pass_runner.h"
 #include "model/pooling.h"
 #include "model/rank_gather.h"
 #include "model/rope.h"
@@ -56,11 +57,12 @@ struct LoadOptions {
   };
   bool media_both_ways = false;   // tokens of a span of media attend to all of it, which is to be within a row and not longer than a pass
   std::int32_t media_layers = 0;  // so many vectors more are given for a token: what is added behind each of the first layers
-  std::optional<Judging> judging = {};    // a head of one class: how much more the next token is `yes` than `no`
-  std::vector<TokenId> end_tokens;        // the model's end-of-sequence tokens
-  files::Progress progress;               // called on the loading thread; may be empty
-  Exchange* exchange = nullptr;           // with the ranks of packing.share; outlives the model; null: there is one rank
-  std::shared_ptr<Drafter> drafter = {};  // guesses what texts do not tell; null: nobody does
+  std::optional<Judging> judging = {};      // a head of one class: how much more the next token is `yes` than `no`
+  std::vector<TokenId> end_tokens;          // the model's end-of-sequence tokens
+  files::Progress progress;                 // called on the loading thread; may be empty
+  Exchange* exchange = nullptr;             // with the ranks of packing.share; outlives the model; null: there is one rank
+  std::shared_ptr<Drafter> drafter = {};    // guesses what texts do not tell; null: nobody does
+  std::shared_ptr<PassRunner> passes = {};  // who computes, with weights and a pool of their own; null: this machine
   // If any, called on the strand between two layers of a pass. Whatever else is computed there, the pass goes on to the same bits.
   std::function<void()> between_layers = {};
 };
@@ -73,6 +75,9 @@ struct MemoryEstimate {
   std::vector<step::Visibility> kv_groups = {};
   std::int32_t state_blocks = 0;  // of a sequence's recurrent state
 };
+
+// Rows of a pass whose logits exist at once.
+std::int32_t logit_rows_at_once(std::int32_t vocab, std::int32_t pass_rows);
 
 // What loading with these options would take, after all the checks of loading.
 Result<MemoryEstimate> estimate_memory(const files::GgufFile& file, const kernels::KernelTable& table, const LoadOptions& options);
@@ -149,6 +154,8 @@ class LanguageModel final : public step::StepExecutor {
   void settle_row(const step::StepRow& row, step::RowResult& row_result, step::StepResult& result);
   void remember(const step::RowResult& row_result, const step::StepResult& result);
   void run_pass(step::StepResult& result);
+  void compute_pass();
+  Rows logits_of(std::size_t begin, std::size_t count);
   void replay_drafts(const step::StepResult& result);
   void copy_states(const step::StepPlan& plan, const step::StepResult& result) const;
   void use_logits(std::size_t begin, std::size_t end, step::StepResult& result);
@@ -172,7 +179,9 @@ class LanguageModel final : public step::StepExecutor {
   RankGather ranks_;
   const Transformer transformer_;
   Workspace space_;
-  std::optional<KvArena> kv_;
+  const std::size_t logit_rows_;       // that exist at once
+  std::int32_t blocks_ = 0;            // of the pool; 0: there is none yet
+  std::optional<KvArena> kv_;          // none where passes are computed elsewhere
   std::optional<KvGrowth> kv_growth_;  // stays when it is over, because any thread may ask it
   std::vector<Slot> slots_;
   std::vector<Pool> pools_;             // by slot

@@ -8,11 +8,11 @@
 namespace braid::model {
 
 void LanguageModel::check(const step::StepPlan& plan) const {
-  require(kv_.has_value(), "there is no KV pool");
+  require(blocks_ > 0, "there is no KV pool");
   const auto in_vocab = [&](TokenId id) { return id >= 0 && id < model_.vocab; };
   for (const step::SlotStart& start : plan.starts) check_start(start, plan);
   require(std::ranges::all_of(plan.tokens, in_vocab), "token out of the vocabulary");
-  const auto in_pool = [&](std::int32_t block) { return block >= 0 && block < kv_->blocks(); };
+  const auto in_pool = [&](std::int32_t block) { return block >= 0 && block < blocks_; };
   const auto is_group = [&](std::int32_t group) { return group >= 0 && group < kv_groups_.count(); };
   const auto is_part = [&](const step::BlockCopy& copy) {
     return copy.group == step::kStateGroup && copy.part >= 0 && copy.part < kv_groups_.states.blocks();
@@ -88,7 +88,7 @@ void LanguageModel::check_state(const step::StepRow& row, const step::StepPlan& 
   const auto check_blocks = [&](std::uint32_t begin) {
     require(begin + count <= plan.blocks.size(), "state out of range");
     for (const std::int32_t block : std::span(plan.blocks).subspan(begin, count))
-      require(block >= 0 && block < kv_->blocks(), "state out of the pool");
+      require(block >= 0 && block < blocks_, "state out of the pool");
   };
   check_blocks(row.state_begin);
   require(std::uint64_t{row.snapshot_begin} + row.snapshot_count <= plan.snapshots.size(), "snapshots out of range");
@@ -110,7 +110,7 @@ void LanguageModel::check_blocks(std::span<const std::int32_t> blocks, std::int3
   const step::Visibility::Blocks invisible = visibility.invisible(position, kv_groups_.block_tokens());
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     const bool hidden = std::cmp_greater_equal(i, invisible.first) && std::cmp_less(i, invisible.last);
-    require(blocks[i] < kv_->blocks() && blocks[i] >= (hidden ? -1 : 0), "block out of the pool");
+    require(blocks[i] < blocks_ && blocks[i] >= (hidden ? -1 : 0), "block out of the pool");
   }
 }
 

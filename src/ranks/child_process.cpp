@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <spawn.h>
-#include <sys/pidfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <utility>
@@ -48,7 +48,7 @@ Result<ChildProcess> ChildProcess::start(std::vector<std::string> command, std::
   pid_t id = -1;
   if (const int failed = spawn(pointers_to(command), pointers_to(environment), id); failed != 0)
     return Error{ErrorCode::kIo, fmt::format("{} did not start: {}", command.front(), std::strerror(failed)), {}};
-  return ChildProcess(id, pidfd_open(id, 0));
+  return ChildProcess(id, static_cast<int>(syscall(SYS_pidfd_open, id, 0)));  // glibc 2.36 declares pidfd_open for C alone
 }
 
 ChildProcess::ChildProcess(ChildProcess&& other) noexcept : id_(std::exchange(other.id_, -1)), handle_(std::exchange(other.handle_, -1)) {}

@@ -87,7 +87,8 @@ void fields(Use&& use, auto& value) requires requires {
   value.model;
 }
 {
-  use(value.model), use(value.isa), use(value.kv_type), use(value.float_type), use(value.rotated), use(value.context);
+  use(value.model), use(value.isa), use(value.float_weights), use(value.kv_type), use(value.float_type), use(value.rotated),
+      use(value.context);
   use(value.block_tokens), use(value.kv_limit), use(value.pass_rows), use(value.logit_rows), use(value.threads);
 }
 

@@ -40,8 +40,9 @@ struct Greeting {
 
 // What to load, and how it is computed.
 struct Setup {
-  std::string model;  // a path on each rank's machine
-  std::string isa;    // a tier's name; empty: each takes its best
+  std::string model;               // a path on each rank's machine
+  std::int32_t isa = -1;           // kernels::Isa; -1: each takes its best
+  std::int32_t float_weights = 0;  // whether that is the best for such (kernels/select.h)
   std::int32_t kv_type = -1;
   std::int32_t float_type = -1;  // Packing; -1: their own
   std::int32_t rotated = 0;

@@ -16,13 +16,11 @@ namespace {
 using model::require;
 
 Result<const kernels::KernelTable*> table_of(const Setup& setup) {
-  if (setup.isa.empty()) return &kernels::best_kernel_table();
-  const std::optional<kernels::Isa> isa = kernels::parse_isa(setup.isa);
+  const kernels::KernelTable& best = kernels::best_kernel_table();
+  if (setup.isa < 0) return setup.float_weights != 0 ? &kernels::for_float_weights(best) : &best;
   std::string missing;
-  const kernels::KernelTable* table = isa ? kernels::kernel_table(*isa, missing) : nullptr;
-  if (table == nullptr)
-    return Error{ErrorCode::kUnsupported, fmt::format("this rank's machine cannot compute as '{}': {}", setup.isa, missing), {}};
-  return table;
+  if (const kernels::KernelTable* table = kernels::kernel_table(static_cast<kernels::Isa>(setup.isa), missing)) return table;
+  return Error{ErrorCode::kUnsupported, fmt::format("this machine lacks {}, which --isa asks for", missing), {}};
 }
 
 }  // namespace

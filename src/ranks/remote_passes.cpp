@@ -34,15 +34,23 @@ void RemotePasses::hidden(std::int64_t picked, std::span<float> out) {
 }
 
 void RemotePasses::tell(Kind kind) {
-  if (const Result<void> told = group_->tell(kind, bytes_); !told) throw RanksLost(told.error().message);
+  if (!lost_.empty()) throw RanksLost(lost_);
+  if (const Result<void> told = group_->tell(kind, bytes_); !told) lose(told.error().message);
+}
+
+// What they had of the pool is gone with them, so nothing that follows can be computed.
+void RemotePasses::lose(const std::string& why) {
+  lost_ = why;
+  if (on_lost_) on_lost_(why);
+  throw RanksLost(why);
 }
 
 std::span<const std::byte> RemotePasses::ask(Kind kind, const Wanted& wanted, std::size_t values) {
   write(wanted, bytes_);
   tell(kind);
   const auto answer = group_->values();
-  if (!answer) throw RanksLost(answer.error().message);
-  if (answer->size() != values * sizeof(float)) throw RanksLost("the first rank has sent another number of values than was asked for");
+  if (!answer) lose(answer.error().message);
+  if (answer->size() != values * sizeof(float)) lose("the first rank has sent another number of values than was asked for");
   return *answer;
 }
 

@@ -5,9 +5,11 @@
 #include "ranks/rank_group.h"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 namespace braid::ranks {
@@ -22,6 +24,9 @@ class RemotePasses final : public model::PassRunner {
  public:
   RemotePasses(std::unique_ptr<RankGroup> group, std::int32_t vocab) : group_(std::move(group)), vocab_(vocab) {}
 
+  // Called on the strand when they are lost, once; until then nobody is told. Before the first pass.
+  void on_lost(std::function<void(const std::string& why)> tell) { on_lost_ = std::move(tell); }
+
   Result<void> allocate(std::int32_t blocks) override { return group_->allocate(blocks); }
   void move(const step::StepPlan& plan) override;
   void run(const step::Pass& pass) override;
@@ -30,9 +35,12 @@ class RemotePasses final : public model::PassRunner {
 
  private:
   void tell(Kind kind);
+  [[noreturn]] void lose(const std::string& why);
   std::span<const std::byte> ask(Kind kind, const Wanted& wanted, std::size_t values);
 
   const std::unique_ptr<RankGroup> group_;
+  std::function<void(const std::string&)> on_lost_;
+  std::string lost_;  // why; empty: they are there
   const std::int64_t vocab_;
   Moves moves_;
   Bytes bytes_;

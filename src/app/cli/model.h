@@ -15,6 +15,7 @@ inline constexpr char kChatTemplateHelp[] =
 
 // All but the chat template.
 void add_model_options(CLI::App& app, ModelOptions& options);
+void add_rank_options(CLI::App& app, RankOptions& options);
 void add_data_options(CLI::App& app, DataOptions& options);
 void add_chat_template(CLI::App& app, ModelOptions& options);
 

@@ -39,6 +39,7 @@ class Engines {
 
   // What is loaded. Valid until the loop goes on.
   ModelDirectory directory() const;
+  std::string broken() const { return slots_->broken(); }  // ModelSlots
 
   // What can be asked for has changed.
   void look_again() { slots_->look_again(); }

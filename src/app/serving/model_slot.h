@@ -48,6 +48,7 @@ struct ModelSlot {
   std::vector<std::weak_ptr<ModelWait>> ends;                    // waits for its unloading
   ModelProgress progress;
   std::string failure;                   // of the last load
+  std::shared_ptr<ModelWait> reload;     // of one that broke, until it is loaded again
   std::chrono::seconds load_seconds{1};  // that the last one took
 };
 

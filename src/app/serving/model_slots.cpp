@@ -49,6 +49,29 @@ void ModelSlots::put(std::unique_ptr<ServedEngine> engine) {
   slot->engine = std::move(engine);
   slot->state = ModelState::kLoaded;
   slot->last_used = Clock::now();
+  watch(*slot);
+}
+
+void ModelSlots::watch(Slot& slot) {
+  slot.engine->on_broken([this, &slot, alive = std::weak_ptr(alive_)](const std::string& why) {
+    if (!alive.expired() && slot.state == ModelState::kLoaded) replace(slot, why);
+  });
+}
+
+// Answers end with the reason; who asks from now on waits for the load.
+void ModelSlots::replace(Slot& slot, const std::string& why) {
+  spdlog::error("model {}: {}; it is loaded again", slot.id(), why);
+  slot.failure = why;
+  slot.reload = std::make_shared<ModelWait>();
+  slot.is_unwanted = true;
+  slot.engine->abort_remaining({ErrorCode::kModelNotLoaded, fmt::format("the model '{}' is loaded again: {}", slot.id(), why), {}});
+  begin_unloading(slot);
+  on_changed_();
+}
+
+std::string ModelSlots::broken() const {
+  const auto slot = std::ranges::find_if(slots_, [](const auto& one) { return one->reload != nullptr; });
+  return slot == slots_.end() ? "" : fmt::format("the model '{}' is loaded again: {}", (*slot)->id(), (*slot)->failure);
 }
 
 std::vector<ServedEngine*> ModelSlots::engines() const {
@@ -267,6 +290,8 @@ void ModelSlots::settle_load(Slot& slot, const Result<void>& loaded) {
   if (loaded) {
     slot.state = ModelState::kLoaded;
     slot.failure.clear();
+    slot.reload.reset();
+    watch(slot);
     slot.last_used = Clock::now();
     on_changed_();
     const ModelHold held = hold(slot);  // the last one of these decides how it goes on
@@ -451,6 +476,7 @@ asio::awaitable<void> ModelSlots::unload_now(Slot& slot) {
   slot.state = std::exchange(slot.sleeps_then, false) ? ModelState::kAsleep : ModelState::kUnloaded;
   spdlog::info("model {}: unloaded", slot.id());
   for (const auto& end : std::exchange(slot.ends, {})) answer(end, ModelHold());
+  if (slot.reload != nullptr && !is_draining_) await_load(slot, slot.reload, {});
   if (slot.is_gone && slot.loads.empty()) std::erase_if(slots_, [&slot](const auto& one) { return one.get() == &slot; });
   spawn(grow_pools());
   changed();

@@ -60,6 +60,9 @@ class ModelSlots final : public ModelHost {
   // What can be asked for has changed.
   void look_again();
 
+  // Why one that was loaded is being loaded again; empty: none is.
+  std::string broken() const;
+
   // Those that are loaded, and not being unloaded.
   std::vector<ServedEngine*> engines() const;
 
@@ -98,6 +101,8 @@ class ModelSlots final : public ModelHost {
   Slot* idlest() const;
   std::size_t loaded() const;
   void settle_load(Slot& slot, const Result<void>& loaded);
+  void watch(Slot& slot);
+  void replace(Slot& slot, const std::string& why);
 
   std::vector<std::string> targets(std::string_view name, bool asleep, Error& error) const;
   boost::asio::awaitable<void> sleep_all(std::vector<std::string> ids, bool now, std::shared_ptr<ModelWait> wait);

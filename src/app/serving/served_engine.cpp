@@ -56,7 +56,7 @@ class LanguageEngine final : public ServedEngine {
  public:
   LanguageEngine(asio::io_context& loop, sched::ComputeStrand& strand, LoadedModel model, const sched::SchedulerOptions& options,
                  const ServeOptions& serving, std::int32_t least_blocks)
-      : model_(std::move(model)), least_blocks_(least_blocks),
+      : loop_(loop), model_(std::move(model)), least_blocks_(least_blocks),
         scheduler_(std::make_unique<sched::Scheduler>(loop, strand, *model_.language_model, options, model_.disk_cache.get())),
         seeing_(make_seeing(loop, strand, model_, serving.batch, *scheduler_, options)) {
     served_.id = model_.id;
@@ -84,7 +84,7 @@ class LanguageEngine final : public ServedEngine {
     if (served_.drafts.nothing.empty()) served_.defaults.speculate = serving.batch.speculate;
     served_.codec = model_.codec.get();
     served_.constraints = model_.constraints.get();
-    served_.adapters = adapters_.get();
+    if (model_.ranks == nullptr) served_.adapters = adapters_.get();
   }
 
   std::vector<std::string> description() const override {
@@ -136,6 +136,12 @@ class LanguageEngine final : public ServedEngine {
     co_return std::make_shared<Remains>(std::move(model_), std::move(adapter_worker_));
   }
 
+  void on_broken(std::function<void(const std::string& why)> tell) override {
+    if (model_.ranks == nullptr) return;
+    model_.ranks->on_lost(
+        [&loop = loop_, tell = std::move(tell)](const std::string& why) { asio::post(loop, [tell, why] { tell(why); }); });
+  }
+
   bool awaits_predecessor() const override { return model_.disk_cache && model_.disk_cache->awaits_predecessor(); }
   void take_over() override {
     spdlog::info("disk cache of {}: the server before this one has ended; its folder is looked through", served_.id);
@@ -161,6 +167,7 @@ class LanguageEngine final : public ServedEngine {
     Worker worker;
   };
 
+  asio::io_context& loop_;
   LoadedModel model_;
   Worker adapter_worker_ = std::make_unique<asio::thread_pool>(1);
   std::int32_t blocks_ = model_.kv.blocks;  // that the pool has now

@@ -60,6 +60,9 @@ class ServedEngine {
   // when what is returned is destroyed, on any thread.
   virtual boost::asio::awaitable<std::shared_ptr<void>> end() = 0;
 
+  // `tell` is called when what computes it is lost, and with it its pool: it is to be loaded again.
+  virtual void on_broken(std::function<void(const std::string& why)> /*tell*/) {}
+
   // Of its disk tier, if it has one.
   virtual bool awaits_predecessor() const { return false; }
   virtual void take_over() {}

@@ -132,7 +132,9 @@ void Serving::on_loaded(Result<LoadedModels> loaded) {
   Engines::Hooks hooks{.on_busy = [this] { watchdog_.arm(); },
                        .on_changed =
                            [this] {
-    if (engines_ && status_.state != ServiceState::kLoading) status_.models = engines_->directory();
+    if (!engines_ || status_.state == ServiceState::kLoading) return;
+    status_.models = engines_->directory();
+    tell_whether_broken();
                        }};
   Result<std::unique_ptr<Engines>> engines = Engines::create(loop_, std::move(*loaded), options_, std::move(hooks));
   if (!engines) return fail(engines.error());
@@ -141,6 +143,18 @@ void Serving::on_loaded(Result<LoadedModels> loaded) {
   asio::co_spawn(loop_, become_ready(), [](const std::exception_ptr& failure) {
     if (failure) std::rethrow_exception(failure);  // a bug: it ends io_context::run()
   });
+}
+
+// Ready while all that was loaded can compute.
+void Serving::tell_whether_broken() {
+  const std::string why = engines_->broken();
+  if (!why.empty() && status_.state == ServiceState::kReady) {
+    status_.state = ServiceState::kLate;
+    status_.reason = why;
+    is_broken_ = true;
+  } else if (why.empty() && std::exchange(is_broken_, false) && status_.state == ServiceState::kLate) {
+    status_ = {ServiceState::kReady, {}, status_.models, status_.host, status_.compute};
+  }
 }
 
 asio::awaitable<void> Serving::become_ready() {

@@ -60,6 +60,7 @@ class Serving {
   void fail(const Error& error);
   void stop();
   Watchdog::Hooks watchdog_hooks();
+  void tell_whether_broken();
 
   void await_signal();
   void on_signal(int number);
@@ -77,6 +78,7 @@ class Serving {
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::optional<Error> failure_;
   ServiceStatus status_;
+  bool is_broken_ = false;  // and status_ says so
   const ServiceManager manager_;
   Watchdog watchdog_;
   Handover handover_;  // its end tells a successor that the disk tier is closed: it goes after the engines

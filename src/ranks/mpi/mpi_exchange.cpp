@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <stdexcept>
+#include <thread>
 
 namespace braid::ranks {
 
@@ -23,7 +24,9 @@ void MpiExchange::gather(std::span<const float> own, std::span<const std::size_t
   const auto end = std::chrono::steady_clock::now() + limit_;
   for (int done = 0; done == 0;) {
     if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) throw std::runtime_error("a rank of the model is gone");
-    if (done == 0 && std::chrono::steady_clock::now() > end) throw std::runtime_error("a rank of the model does not answer");
+    if (done != 0) break;
+    if (std::chrono::steady_clock::now() > end) throw std::runtime_error("a rank of the model does not answer");
+    std::this_thread::yield();  // to the others, where they share this processor
   }
 }
 

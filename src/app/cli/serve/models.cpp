@@ -90,7 +90,25 @@ void add_served_models(CLI::App& serve, CLI::App& group, ServeOptions& options) 
   group.add_flag("--no-model", options.no_model, "Start without a model");
 }
 
+namespace {
+
+// What a model that several processes compute has not.
+std::string ranks_fault(const ServeOptions& options) {
+  if (options.model.ranks.count == 1)
+    return options.model.ranks.hostfile.empty() && options.model.ranks.listen.empty() ? ""
+                                                                                      : "--hostfile and --ranks-listen are for --ranks";
+  if (!options.models_dirs.empty() || options.files.size() != 1) return "--ranks divides one model: name its file or folder, and no other";
+  if (!options.adapters.empty()) return "--ranks contradicts --lora: adapters are computed by one process";
+  if (!options.model.draft.empty()) return "--ranks contradicts --draft";
+  if (!options.disk.directory.empty()) return "--ranks contradicts --kv-disk: no rank has a whole block";
+  if (options.batch.kv_verify) return "--ranks contradicts --kv-verify";
+  return "";
+}
+
+}  // namespace
+
 std::string models_fault(const ServeOptions& options) {
+  if (std::string fault = ranks_fault(options); !fault.empty()) return fault;
   if (options.no_model && !options.files.empty()) return fmt::format("--no-model contradicts the model '{}'", options.files.front());
   if (options.no_model && !options.models_dirs.empty()) return "--no-model contradicts --models-dir";
   if (options.files.size() > 1 && !options.model.mmproj.empty()) return "--mmproj is of one model, and several are to be served";

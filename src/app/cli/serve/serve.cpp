@@ -15,6 +15,7 @@ CLI::App* add_serve(CLI::App& app, ServeOptions& options, std::string& config) {
   CLI::App& model = *serve->add_option_group("Model and memory");
   add_served_models(*serve, model, options);
   add_model_options(model, options.model);
+  add_rank_options(model, options.model.ranks);
   model.add_flag("--no-warmup", options.no_warmup, "Skip the first prefill and decode before /readyz");
   add_data_options(*serve->add_option_group("Registry"), options.data);
   add_batch_options(*serve->add_option_group("Batching"), options.batch);

@@ -1,0 +1,77 @@
+#include "app/model_ranks.h"
+
+#include "app/embedded_model.h"
+#include "model/families/families.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <string>
+#include <utility>
+
+namespace braid::app {
+namespace {
+
+// Heads of keys and values are divided evenly, or each rank has all of a layer that has fewer than there are ranks.
+Result<void> check_division(const model::ModelShape& shape, std::int32_t ranks) {
+  for (const model::LayerShape& layer : shape.layers) {
+    if (!layer.attends() || layer.attention.latent) continue;
+    const std::int32_t heads = layer.attention.kv_heads;
+    if (heads < ranks || heads % ranks == 0) continue;
+    std::string possible;
+    for (std::int32_t count = 1; count <= heads; ++count)
+      if (heads % count == 0) possible += fmt::format("{}{}", possible.empty() ? "" : ", ", count);
+    return invalid_argument(
+        fmt::format("--ranks {}: {} heads of keys and values cannot be divided so; {} ranks can have them", ranks, heads, possible));
+  }
+  return {};
+}
+
+// Beside this server's own program.
+std::string rank_program() {
+  std::error_code error;
+  const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe", error);
+  return error ? "braid-rank" : (own.parent_path() / "braid-rank").string();
+}
+
+}  // namespace
+
+Result<std::shared_ptr<ranks::RemotePasses>> start_ranks(const ModelOptions& options, const files::GgufFile& file,
+                                                         const kernels::KernelTable& table, model::LoadOptions& load) {
+  if (options.model.empty() || options.model == kEmbeddedModelName)
+    return invalid_argument("--ranks: name a model file or folder that each rank can read; the embedded one is this program's alone");
+  const auto shape = model::describe_model(file);
+  if (!shape) return shape.error();
+  if (const Result<void> divided = check_division(*shape, options.ranks.count); !divided) return divided.error();
+  load.packing.share = {.rank = 0, .ranks = options.ranks.count};
+  const ranks::Setup setup{.model = std::filesystem::absolute(options.model).string(),
+                           .isa = options.isa ? static_cast<std::int32_t>(*options.isa) : -1,
+                           .float_weights = model::has_float_weights(file, load.packing) ? 1 : 0,
+                           .kv_type = static_cast<std::int32_t>(load.kv_type.value_or(table.kv_type)),
+                           .float_type = load.packing.float_type ? static_cast<std::int32_t>(*load.packing.float_type) : -1,
+                           .rotated = load.packing.rotated ? 1 : 0,
+                           .context = load.context_length > 0 ? load.context_length : shape->context_length,
+                           .block_tokens = load.block_tokens,
+                           .kv_limit = load.kv_limit,
+                           .pass_rows = load.pass_rows,
+                           .logit_rows = model::logit_rows_at_once(shape->vocab, load.pass_rows),
+                           .threads = std::max(1, options.ranks.hostfile.empty() ? load.threads / options.ranks.count : load.threads)};
+  ranks::GroupOptions group{.ranks = options.ranks.count, .hostfile = options.ranks.hostfile, .program = rank_program()};
+  if (!options.ranks.listen.empty()) group.listen = options.ranks.listen;
+  auto started = ranks::RankGroup::start(group);
+  if (!started) return started.error();
+  const Result<ranks::Ready> ready = (*started)->set_up(setup);
+  if (!ready) return ready.error();
+  if (ready->isa != table.name)
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("ranks compute as {}, this machine as {}: give --isa, so that all have the same bits", ready->isa, table.name),
+                 {}};
+  spdlog::info("{} ranks of {} threads, {} kernels, {:.1f} MiB of weights each", options.ranks.count, setup.threads, ready->isa,
+               static_cast<double>(ready->weight_bytes) / (1 << 20));
+  auto passes = std::make_shared<ranks::RemotePasses>(std::move(*started), shape->vocab);
+  load.passes = passes;
+  return passes;
+}
+
+}  // namespace braid::app

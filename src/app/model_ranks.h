@@ -1,0 +1,19 @@
+// A model that several processes compute together (--ranks): what they are told, and whether it can be divided among them.
+#pragma once
+
+#include "app/options.h"
+#include "braid/result.h"
+#include "files/gguf.h"
+#include "kernels/kernel_table.h"
+#include "model/language_model.h"
+#include "ranks/remote_passes.h"
+
+#include <memory>
+
+namespace braid::app {
+
+// Starts them and lets them load; `load` is what the model is then loaded with here, without weights. On the thread that loads.
+Result<std::shared_ptr<ranks::RemotePasses>> start_ranks(const ModelOptions& options, const files::GgufFile& file,
+                                                         const kernels::KernelTable& table, model::LoadOptions& load);
+
+}  // namespace braid::app

@@ -1,0 +1,83 @@
+// One model computed by several processes of an MPI job: the bits of one, and what happens when one of them is lost.
+import assert from "node:assert/strict";
+import { readFileSync, readdirSync } from "node:fs";
+import path from "node:path";
+import { test } from "node:test";
+import { braid, serve, sourceFolder } from "./support/processes.mjs";
+import { collect, eventually, metric, post } from "./support/client.mjs";
+
+const demo = path.join(sourceFolder, "models/demo-q8_0.gguf");
+const modest = ["--kv-memory", "64MiB", "--threads", "2"];
+
+const wish = (i, more = {}) => ({
+  model: "demo-q8_0", prompt: `The story of fox number ${i}. Once upon a time`, max_tokens: 40, temperature: i % 2 ? 0.8 : 0, seed: i,
+  logprobs: 2, ignore_eos: true, return_token_ids: true, ...more,
+});
+const answers = async (server, count) => Promise.all([...Array(count).keys()].map(async (i) => {
+  const response = await post(`${server.url}/v1/completions`, wish(i));
+  const { choices: [choice], error } = await response.json();
+  assert.ok(!error, JSON.stringify(error));
+  return { text: choice.text, tokens: choice.token_ids, logprobs: choice.logprobs.token_logprobs };
+}));
+// The ranks that a server has started, which are its children's children.
+const ranksOf = (server) => {
+  const parent = (pid) => Number(/^\d+ \(.*\) . (\d+)/s.exec(readFileSync(`/proc/${pid}/stat`, "utf8"))[1]);
+  return readdirSync("/proc").filter((name) => /^\d+$/.test(name)).filter((pid) => {
+    try {
+      return readFileSync(`/proc/${pid}/comm`, "utf8").trim() === "braid-rank" && parent(parent(pid)) === server.child.pid;
+    } catch { return false; }  // it has ended meanwhile
+  }).map(Number);
+};
+const processorTime = (pid) => {
+  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1].split(" ");
+  return Number(fields[11]) + Number(fields[12]);
+};
+
+test("any number of ranks gives the bits of one process", async (t) => {
+  const expected = await answers(await serve(t, [demo, ...modest]), 8);
+  for (const ranks of [2, 4]) {
+    const server = await serve(t, [demo, ...modest, "--ranks", String(ranks)]);
+    assert.equal(ranksOf(server).length, ranks);
+    assert.deepEqual(await answers(server, 8), expected, `${ranks} ranks`);
+    assert.deepEqual(await answers(server, 8), expected, `${ranks} ranks, from the prefix cache`);
+  }
+});
+
+test("a rank that is lost ends what runs, and the group serves again", async (t) => {
+  const server = await serve(t, [demo, ...modest, "--ranks", "2"]);
+  const expected = await answers(server, 4);
+  for (const which of [0, 1]) {
+    const before = ranksOf(server);
+    const streams = [...Array(4).keys()].map(async (i) => collect(await post(`${server.url}/v1/completions`, wish(i, { max_tokens: 900, stream: true }))));
+    await eventually("four run", async () => (await metric(server.url, "braid_sequences_decoding")) === 4);
+    process.kill(before[which], "SIGKILL");
+    for (const ended of await Promise.all(streams)) assert.match(ended.error.message, /is loaded again: rank \d of 2 is lost/);
+    assert.match(await (await fetch(`${server.url}/readyz`)).text(), /loaded again|ready/);
+    await eventually("ready again", async () => (await fetch(`${server.url}/readyz`)).status === 200, 120);
+    assert.deepEqual(await answers(server, 4), expected, `after rank ${which} was lost`);
+    const after = ranksOf(server);
+    assert.equal(after.length, 2);
+    assert.ok(after.every((pid) => !before.includes(pid)), "all ranks are new");
+  }
+});
+
+test("an idle group uses no processor time", async (t) => {
+  const server = await serve(t, [demo, ...modest, "--ranks", "2"]);
+  await answers(server, 2);
+  const ranks = ranksOf(server);
+  const before = ranks.map(processorTime);
+  await new Promise((resolve) => setTimeout(resolve, 1000));
+  ranks.forEach((pid, i) => assert.ok(processorTime(pid) - before[i] <= 2, "hundredths of a second"));
+});
+
+test("what cannot be divided is refused with what can", async (t) => {
+  const refused = async (...options) => {
+    const { code, stderr } = await braid(t, ["serve", "--port", "0", ...modest, ...options]);
+    assert.notEqual(code, 0);
+    return stderr;
+  };
+  assert.match(await refused("--ranks", "2"), /file or folder/);
+  assert.match(await refused(demo, "--ranks", "2", "--kv-disk", "/nowhere"), /--kv-disk/);
+  assert.match(await refused(demo, "--ranks", "2", "--lora", "a=b"), /--lora/);
+  assert.match(await refused(demo, "--ranks", "3"), /cannot be divided so; 1, 2, 4 ranks can|cannot be divided/);
+});
