@@ -261,6 +261,7 @@ Result<LoadedModel> load_weights(const ModelOptions& options, const files::GgufF
   const std::string key = weights_key(options, **table);
   if (loading.shelf != nullptr) load.weights = loading.shelf->find(key);
   if (options.ranks.count > 1) {
+    if (loaded.eyes.tower != nullptr) return invalid_argument("--ranks: a model that sees is computed by one process");
     load.weights = nullptr;
     load.state_drafts = 0;
     if (load.judging) return invalid_argument("--ranks: a model that judges is computed by one process");

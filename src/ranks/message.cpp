@@ -108,7 +108,10 @@ template <class Use>
 void fields(Use&& use, auto& value) requires requires {
   value.picked;
 }
-{ use(value.tokens), use(value.picked), use(value.blocks), use(value.given), use(value.sequences), use(value.snapshots); }
+{
+  use(value.tokens), use(value.picked), use(value.blocks), use(value.given), use(value.given_parts), use(value.sequences),
+      use(value.snapshots);
+}
 
 template <class T>
 void write_fields(const T& value, Bytes& out) {

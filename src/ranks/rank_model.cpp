@@ -94,6 +94,7 @@ void RankModel::check(const step::Pass& pass) const {
   const auto holds = [&](std::uint32_t begin, std::size_t count) {
     return begin <= pass.blocks.size() && count <= pass.blocks.size() - begin;
   };
+  require(pass.given_parts == 1, "ranks add no vectors behind layers");
   const std::size_t vectors = pass.given.size() / static_cast<std::size_t>(model_.embedding);
   for (const step::PassToken& token : pass.tokens) {
     require(token.token >= 0 && token.token < model_.vocab, "a token beyond the vocabulary");
@@ -104,6 +105,7 @@ void RankModel::check(const step::Pass& pass) const {
     require(token.given == step::PassToken::kEmbedded || (token.given >= 0 && static_cast<std::size_t>(token.given) < vectors),
             "a vector that is not there");
     require(token.adapter == 0, "ranks have no adapters");
+    require(token.ahead == 0, "ranks attend to nothing that comes later");
   }
   require(std::ranges::all_of(pass.blocks, [&](std::int32_t block) { return block >= -1 && block < kv_->blocks(); }),
           "a block out of the pool");
