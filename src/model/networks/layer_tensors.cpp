@@ -62,7 +62,7 @@ class TensorSource {
 };
 
 // For which tier, and in which type.
-struct Packing {
+struct MatrixPacking {
   const kernels::KernelTable& table;
   kernels::WeightType type;
 
@@ -71,7 +71,7 @@ struct Packing {
   }
 };
 
-Result<LayerTensors> load_linear(const TensorSource& source, const Packing& pack) {
+Result<LayerTensors> load_linear(const TensorSource& source, const MatrixPacking& pack) {
   const auto weight = source.need("weight", 2);
   if (!weight) return weight.error();
   auto packed = pack(weight->values.data(), weight->shape[0], weight->shape[1]);
@@ -84,7 +84,7 @@ Result<LayerTensors> load_linear(const TensorSource& source, const Packing& pack
   return tensors;
 }
 
-Result<LayerTensors> load_conv1d(const NetworkLayer& layer, const TensorSource& source, const Packing& pack) {
+Result<LayerTensors> load_conv1d(const NetworkLayer& layer, const TensorSource& source, const MatrixPacking& pack) {
   const auto weight = source.need("weight", 3);
   if (!weight) return weight.error();
   const std::int64_t outputs = weight->shape[0];
@@ -129,7 +129,7 @@ Result<LayerTensors> load_layer_norm(const TensorSource& source) {
 }
 
 // [gates * hidden, inputs]; `inputs` is -1 where any number will do.
-Result<LayerMatrix> load_gates(const TensorSource& source, const Packing& pack, const std::string& kind, const std::string& level,
+Result<LayerMatrix> load_gates(const TensorSource& source, const MatrixPacking& pack, const std::string& kind, const std::string& level,
                                std::int64_t outputs, std::int64_t inputs) {
   const auto weight = source.need("weight_" + kind + level, 2);
   if (!weight) return weight.error();
@@ -145,7 +145,7 @@ Result<LayerMatrix> load_gates(const TensorSource& source, const Packing& pack, 
   return packed;
 }
 
-Result<LayerTensors> load_recurrent(const NetworkLayer& layer, const TensorSource& source, const Packing& pack) {
+Result<LayerTensors> load_recurrent(const NetworkLayer& layer, const TensorSource& source, const MatrixPacking& pack) {
   if (source.has("weight_hr_l0")) return source.error(ErrorCode::kUnsupported, "weight_hr_l0", "projects the state, which is not served");
   if (!layer.bidirectional && source.has("weight_ih_l0_reverse"))
     return source.error(ErrorCode::kBadFile, "weight_ih_l0_reverse", "is there, but \"bidirectional\" is not true");
@@ -199,7 +199,7 @@ Result<LayerMatrix> pack_floats(const kernels::KernelTable& table, kernels::Weig
 Result<LayerTensors> load_layer_tensors(const NetworkLayer& layer, const files::SafeTensors& file, const kernels::KernelTable& table,
                                         kernels::WeightType type, const std::string& path) {
   const TensorSource source(layer, file, path);
-  const Packing pack{table, type};
+  const MatrixPacking pack{table, type};
   switch (layer.type) {
     case LayerType::kLinear:
       return load_linear(source, pack);
