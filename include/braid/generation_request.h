@@ -52,6 +52,7 @@ struct SamplingParams {
   float mirostat_eta = 0.1F;
   std::vector<SamplerStep> steps = {};  // only these, in this order, each once; empty: all, in the usual order
   std::int32_t top_logprobs = -1;       // -1: none; 0: the sampled token's only; n: the n best as well (at most kMaxTopLogprobs)
+  bool drawn_logprob = false;           // also its log-probability among the tokens that it was drawn from, as they were weighed
 };
 
 inline constexpr std::int32_t kMaxTopLogprobs = 20;

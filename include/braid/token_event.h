@@ -21,6 +21,7 @@ struct Token {
   TokenId id = 0;
   float logprob = 0.0F;           // of the model's own distribution; 0 unless asked for
   std::vector<TokenLogprob> top;  // best first; empty unless asked for
+  float drawn_logprob = 0.0F;     // of what sampling made of that distribution; 0 for a greedy one, and unless asked for
 };
 
 // Log-probabilities of consecutive prompt tokens; the first token of a prompt has none. They come in order, before the first Token.

@@ -526,13 +526,14 @@ namespace {
 
 // What was sampled, for a row or for one more of its tokens, with its log-probabilities where they are wanted.
 template <class Answered>
-void report(Sampler& sampler, std::span<const float> logits, TokenId token, bool with_logprobs, Answered& answered,
+void report(Sampler& sampler, std::span<const float> logits, const SampledToken& sampled, bool with_logprobs, Answered& answered,
             step::StepResult& result) {
   const std::span<TokenLogprob> top = std::span(result.top).subspan(answered.top_begin, answered.top_count);
-  answered.token = token;
+  answered.token = sampled.token;
+  answered.drawn_logprob = sampled.drawn_logprob;
   answered.top_count = 0;
   if (!with_logprobs) return;
-  const Logprob logprob = sampler.log_probability(logits, token, top);
+  const Logprob logprob = sampler.log_probability(logits, sampled.token, top);
   answered.logprob = logprob.value;
   answered.top_count = logprob.top_count;
 }
@@ -559,10 +560,10 @@ void LanguageModel::sample(Sampler& sampler, std::span<const float> logits, cons
     row.sampled = false;
     row.top_count = 0;
   } else if (picked.place == 0) {
-    report(sampler, logits, sampled->token, slot.top_logprobs() >= 0, row, result);
+    report(sampler, logits, *sampled, slot.top_logprobs() >= 0, row, result);
   } else {
     row.token = first;
-    report(sampler, logits, sampled->token, slot.top_logprobs() >= 0, result.more[row.more_begin + row.more_count++], result);
+    report(sampler, logits, *sampled, slot.top_logprobs() >= 0, result.more[row.more_begin + row.more_count++], result);
   }
 }
 

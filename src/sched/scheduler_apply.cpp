@@ -52,6 +52,7 @@ Token token_of(const Answered& answered, const step::StepResult& step) {
   Token token;
   token.id = answered.token;
   token.logprob = answered.logprob;
+  token.drawn_logprob = answered.drawn_logprob;
   if (answered.top_count == 0) return token;
   const auto top = step.top.begin() + answered.top_begin;
   token.top.assign(top, top + answered.top_count);

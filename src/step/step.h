@@ -197,6 +197,7 @@ struct AnswerToken {
   std::uint32_t top_begin = 0;  // into StepResult::top
   std::uint32_t top_count = 0;
   DraftSource source = DraftSource::kNgram;  // of the guess that it was compared with
+  float drawn_logprob = 0.0F;                // Token's
 };
 
 // What one row with an output or with `scored` gave. A row whose slot had finished in an earlier step is skipped: `ran` is false.
@@ -213,6 +214,7 @@ struct RowResult {
   float logprob = 0.0F;
   std::uint32_t top_begin = 0;  // into StepResult::top
   std::uint32_t top_count = 0;
+  float drawn_logprob = 0.0F;      // Token's
   float mirostat_mu = 0.0F;        // state after this token, for SlotStart
   std::uint32_t scored_begin = 0;  // into StepResult::scored; the row's `scored` of them, in order
   std::uint32_t scored_count = 0;

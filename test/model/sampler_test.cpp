@@ -102,6 +102,36 @@ INSTANTIATE_TEST_SUITE_P(Strategies, SamplerStrategy,
                                          Strategy{"all", {.temperature = 0.9F, .top_p = 0.9F, .min_p = 0.02F, .top_k = 50}, 300, 1.0F}),
                          [](const auto& suite) { return suite.param.name; });
 
+// Of every way to draw: the logarithm of the defined probability, with XTC's coin as it has fallen.
+TEST_P(SamplerStrategy, TellsHowLikelyTheTokenWasAmongThoseDrawnFrom) {
+  const Strategy& strategy = GetParam();
+  const std::vector<float> logits = random_logits(strategy.vocab, strategy.spread, 11);
+  const auto defined = [&](float xtc) {
+    SamplingParams params = strategy.params;
+    params.xtc_probability = xtc;
+    return defined_distribution(adjusted_logits(logits, params, {}), params);
+  };
+  const float xtc = strategy.params.xtc_probability;
+  const std::vector<double> tails = defined(xtc < 1.0F ? 0.0F : 1.0F);
+  const std::vector<double> heads = defined(xtc > 0.0F ? 1.0F : 0.0F);
+  Sampler sampler(kernels::best_kernel_table(), static_cast<std::int32_t>(strategy.vocab), 16);
+  SamplingParams params = strategy.params;
+  for (std::int64_t i = 0; i < 500; ++i) {
+    params.drawn_logprob = false;
+    const SampledToken plain = sampler.sample(logits, {.params = params, .position = i}).value();
+    EXPECT_EQ(plain.drawn_logprob, 0.0F);
+    params.drawn_logprob = true;
+    const SampledToken drawn = sampler.sample(logits, {.params = params, .position = i}).value();
+    ASSERT_EQ(drawn.token, plain.token);  // asking changes nothing
+    const auto off = [&](const std::vector<double>& expected) {
+      return std::fabs(static_cast<double>(drawn.drawn_logprob) - std::log(expected[static_cast<std::size_t>(drawn.token)]));
+    };
+    EXPECT_LE(std::min(off(tails), off(heads)), 1e-4);
+  }
+  params.temperature = 0.0F;
+  EXPECT_EQ(sampler.sample(logits, {.params = params}).value().drawn_logprob, 0.0F);
+}
+
 class Mirostat : public testing::TestWithParam<int> {};
 
 TEST_P(Mirostat, DrawsFromItsDistributionAndMovesItsBound) {
@@ -113,9 +143,11 @@ TEST_P(Mirostat, DrawsFromItsDistributionAndMovesItsBound) {
     const std::vector<double> expected = mirostat_distribution(adjusted_logits(logits, params, {}), params, static_cast<double>(mu));
     std::vector<int> seen(400, 0);
     for (int i = 0; i < kDraws; ++i) {
+      params.drawn_logprob = true;
       const SampledToken sampled = sampler.sample(logits, {.params = params, .position = i, .mirostat_mu = mu}).value();
       const auto token = static_cast<std::size_t>(sampled.token);
       seen[token] += 1;
+      ASSERT_NEAR(static_cast<double>(sampled.drawn_logprob), std::log(expected[token]), 1e-4);
       ASSERT_NEAR(sampled.mirostat_mu, static_cast<double>(mu) - 0.2 * (-std::log2(expected[token]) - 3.0), 1e-4);
     }
     expect_drawn_from(expected, seen, kDraws);
@@ -398,7 +430,11 @@ TEST(Sampler, DrawsFromWhatStepsInTheirOrderLeave) {
       params.seed = static_cast<std::uint64_t>(i % 10);
       seen[static_cast<std::size_t>(draw(sampler, logits, params, i / 10))] += 1;
     }
-    expect_drawn_from(ordered_distribution(logits, params), seen, kDraws);
+    const std::vector<double> expected = ordered_distribution(logits, params);
+    expect_drawn_from(expected, seen, kDraws);
+    params.drawn_logprob = true;
+    const SampledToken drawn = sampler.sample(logits, {.params = params}).value();
+    EXPECT_NEAR(static_cast<double>(drawn.drawn_logprob), std::log(expected[static_cast<std::size_t>(drawn.token)]), 1e-4);
   }
 }
 

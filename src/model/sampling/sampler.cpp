@@ -32,6 +32,11 @@ bool adjusts(const SamplingState& state) {
          cuts_sigma_first(state.params);
 }
 
+// How likely what has this weight was among all that have `mass` together, where that is asked for.
+float log_share(const SamplingParams& params, double weight, double mass) {
+  return params.drawn_logprob ? static_cast<float>(fixed_log(weight / mass)) : 0.0F;
+}
+
 bool xtc_applies(const SamplingState& state) {
   const SamplingParams& params = state.params;
   return params.xtc_probability > 0.0F && params.xtc_threshold <= kLargestXtcThreshold &&
@@ -53,13 +58,13 @@ std::optional<SampledToken> Sampler::sample(std::span<const float> logits, const
   if (!(highest > -kInfinity)) return std::nullopt;
   if (params.temperature <= 0.0F || highest == kInfinity) return SampledToken{best, state.mirostat_mu};
 
-  if (!params.steps.empty() && params.mirostat == 0) return SampledToken{draw_in_order(scores, highest, state, best), state.mirostat_mu};
+  if (!params.steps.empty() && params.mirostat == 0) return draw_in_order(scores, highest, state, best);
   const LogWeights log_weights = weigh(scores, highest, params.temperature);
   if (params.mirostat == 1) return draw_mirostat_1(state, best);
   if (params.mirostat == 2) return draw_mirostat_2(state, best);
   const bool cut_by_rank = params.top_k > 0 && index(params.top_k) < scores.size();
   const bool xtc = xtc_applies(state);
-  if (!cut_by_rank && params.typical_p >= 1.0F && !xtc) return SampledToken{draw_from_all(state, best), state.mirostat_mu};
+  if (!cut_by_rank && params.typical_p >= 1.0F && !xtc) return draw_from_all(state, best);
 
   if (cut_by_rank) {
     candidates_.take_best(weights_, index(params.top_k));
@@ -70,8 +75,14 @@ std::optional<SampledToken> Sampler::sample(std::span<const float> logits, const
   if (params.top_p < 1.0F) candidates_.keep_top_p(static_cast<double>(params.top_p));
   if (params.min_p > 0.0F) candidates_.keep_min_p(params.min_p);
   if (xtc) candidates_.exclude_top_choices(static_cast<double>(params.xtc_threshold));
+  return draw_from_list(state, best);
+}
+
+SampledToken Sampler::draw_from_list(const SamplingState& state, TokenId best) {
   const auto drawn = candidates_.draw(uniform(state));
-  return SampledToken{drawn ? drawn->id : best, state.mirostat_mu};
+  if (!drawn) return {best, state.mirostat_mu};
+  if (!state.params.drawn_logprob) return {drawn->id, state.mirostat_mu};
+  return {drawn->id, state.mirostat_mu, log_share(state.params, static_cast<double>(drawn->weight), candidates_.mass())};
 }
 
 std::span<const float> Sampler::adjust(std::span<const float> logits, const SamplingState& state) {
@@ -127,7 +138,7 @@ LogWeights Sampler::weigh(std::span<const float> scores, float highest, float te
   return made;
 }
 
-TokenId Sampler::draw_in_order(std::span<const float> scores, float highest, const SamplingState& state, TokenId best) {
+SampledToken Sampler::draw_in_order(std::span<const float> scores, float highest, const SamplingState& state, TokenId best) {
   const SamplingParams& params = state.params;
   LogWeights log_weights = weigh(scores, highest, 1.0F);
   candidates_.take_all(weights_);
@@ -160,25 +171,38 @@ TokenId Sampler::draw_in_order(std::span<const float> scores, float highest, con
       }
     }
   }
-  const auto drawn = candidates_.draw(uniform(state));
-  return drawn ? drawn->id : best;
+  return draw_from_list(state, best);
 }
 
 // Top-p by rejection: a draw from a superset of the run is taken when less than top_p of the mass is better than it, which is what
 // being of the run means. If not, nothing that is no better is of the run either, and the next draw is from the rest. What is drawn
 // last has the distribution of a draw from the run, and on average the first draw hits with probability top_p or more.
-TokenId Sampler::draw_from_all(const SamplingState& state, TokenId best) {
+SampledToken Sampler::draw_from_all(const SamplingState& state, TokenId best) {
   const SamplingParams& params = state.params;
   double mass = masses_.measure(weights_, {});
+  const double all = mass;
   const double wanted = static_cast<double>(params.top_p) * mass;
   const float least = params.min_p * weights_[index(best)];
   if (least > 0.0F) mass = masses_.measure(weights_, {least, static_cast<TokenId>(weights_.size())});
   for (std::uint32_t draw = 0;; ++draw) {
     const TokenId token = masses_.find(weights_, uniform(state, draw) * mass).value_or(best);
-    if (params.top_p >= 1.0F || token == best) return token;
-    mass = masses_.measure(weights_, {weights_[index(token)], token});
-    if (mass < wanted) return token;
+    const double better = params.top_p >= 1.0F || token == best ? 0.0 : masses_.measure(weights_, {weights_[index(token)], token});
+    if (better == 0.0 || better < wanted) {
+      if (!params.drawn_logprob) return {token, state.mirostat_mu};
+      const bool cut = params.top_p < 1.0F || least > 0.0F;
+      return {token, state.mirostat_mu,
+              log_share(params, static_cast<double>(weights_[index(token)]), cut ? mass_drawn_from(params) : all)};
+    }
+    mass = better;
   }
+}
+
+// What top-p and min-p leave of all weights: looked for only where somebody asks how likely the token was among them.
+double Sampler::mass_drawn_from(const SamplingParams& params) {
+  candidates_.take_all(weights_);
+  if (params.top_p < 1.0F) candidates_.keep_top_p(static_cast<double>(params.top_p));
+  if (params.min_p > 0.0F) candidates_.keep_min_p(params.min_p);
+  return candidates_.mass();
 }
 
 SampledToken Sampler::draw_mirostat_1(const SamplingState& state, TokenId best) {
@@ -190,7 +214,9 @@ SampledToken Sampler::draw_mirostat_1(const SamplingState& state, TokenId best) 
   candidates_.take_best(weights_, k);
   const auto drawn = candidates_.draw(uniform(state));
   if (!drawn) return {best, state.mirostat_mu};
-  return {drawn->id, mirostat_next(state.params, state.mirostat_mu, static_cast<double>(drawn->weight) / candidates_.mass())};
+  const auto weight = static_cast<double>(drawn->weight);
+  const double mass = candidates_.mass();
+  return {drawn->id, mirostat_next(state.params, state.mirostat_mu, weight / mass), log_share(state.params, weight, mass)};
 }
 
 SampledToken Sampler::draw_mirostat_2(const SamplingState& state, TokenId best) {
@@ -200,7 +226,8 @@ SampledToken Sampler::draw_mirostat_2(const SamplingState& state, TokenId best) 
   if (static_cast<double>(least) < limit) least = std::nextafter(least, kInfinity);
   const double mass = masses_.measure(weights_, {least, static_cast<TokenId>(weights_.size())});
   const TokenId token = masses_.find(weights_, uniform(state) * mass).value_or(best);
-  return {token, mirostat_next(state.params, state.mirostat_mu, static_cast<double>(weights_[index(token)]) / mass)};
+  const auto weight = static_cast<double>(weights_[index(token)]);
+  return {token, mirostat_next(state.params, state.mirostat_mu, weight / mass), log_share(state.params, weight, mass)};
 }
 
 Logprob Sampler::log_probability(std::span<const float> logits, TokenId token, std::span<TokenLogprob> top) {

@@ -41,7 +41,8 @@ struct SamplingState {
 
 struct SampledToken {
   TokenId token = 0;
-  float mirostat_mu = 0.0F;  // after this token
+  float mirostat_mu = 0.0F;    // after this token
+  float drawn_logprob = 0.0F;  // SamplingParams::drawn_logprob
 };
 
 // The log-softmax of raw logits: the model's own distribution, whatever sampling does to it.
@@ -67,8 +68,10 @@ class Sampler {
   void restrict_to(ConstraintState& constraint);
   void ban(const SamplingState& state);
   LogWeights weigh(std::span<const float> scores, float highest, float temperature);
-  TokenId draw_in_order(std::span<const float> scores, float highest, const SamplingState& state, TokenId best);
-  TokenId draw_from_all(const SamplingState& state, TokenId best);
+  SampledToken draw_in_order(std::span<const float> scores, float highest, const SamplingState& state, TokenId best);
+  SampledToken draw_from_all(const SamplingState& state, TokenId best);
+  SampledToken draw_from_list(const SamplingState& state, TokenId best);
+  double mass_drawn_from(const SamplingParams& params);
   SampledToken draw_mirostat_1(const SamplingState& state, TokenId best);
   SampledToken draw_mirostat_2(const SamplingState& state, TokenId best);
 
