@@ -30,7 +30,7 @@ struct Updates : testing::Test {
   sched::ComputeStrand strand{loop};
   kernels::ThreadTeam team{1};
   asio::thread_pool workers{1};
-  LoadedNetwork loaded = load_network(kFolder, "mlp", kernels::best_kernel_table()).value();
+  LoadedNetwork loaded = load_network(kFolder, "mlp", kernels::best_kernel_table(), kernels::WeightType::kF32).value();
   const std::shared_ptr<const files::ByteSource> first = loaded.first.tensors;
   NetworkPredictor predictor{loop, strand, loaded.first.network, team, 100};
   ServedNetwork served{.id = "mlp", .created = 1, .parameters = 0, .revision = loaded.first.digest, .predictor = &predictor};

@@ -109,7 +109,7 @@ void fuzz_body(std::string_view body, BodyKind kind) {
   Result<net::Wish> wish = read(*document, model, kind);
   if (!wish) return require_client_error(wish.error());
   net::GenerationCall call(std::move(*wish));
-  auto prompts = net::encode_prompts(codec, call);
+  auto prompts = net::encode_prompts(model, call);
   if (!prompts) return require_client_error(prompts.error());
   if (call.tools && call.tools->required) net::forced_calls(*call.tools, *call.syntax);
   call.constraint = net::with_thinking_budget(codec, call);

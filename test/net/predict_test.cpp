@@ -169,17 +169,17 @@ TEST_F(Predict, SaysThatTooManyWait) {
 }
 
 TEST_F(Predict, EndsAtTheDeadlineOfItsClass) {
-  constexpr const char* kBody = R"({"inputs":{"x":[[1,2]]}})";
+  constexpr const char* kDoubled = R"({"inputs":{"x":[[1,2]]}})";
   server.on_loop([&] { doubler.held = false; });
-  const Reply queued = server.ask(post("/v1/predict", kBody));
+  const Reply queued = server.ask(post("/v1/predict", kDoubled));
   EXPECT_EQ(queued.status, 429);
   EXPECT_NE(queued.body.find("waited in the queue for more than 20ms"), std::string::npos) << queued.body;
   server.on_loop([&] { doubler.held = true; });
-  const Reply late = server.ask(post("/v1/predict", kBody));
+  const Reply late = server.ask(post("/v1/predict", kDoubled));
   EXPECT_EQ(late.status, 504);
   EXPECT_NE(late.body.find("did not end within 60ms"), std::string::npos) << late.body;
   server.on_loop([&] { doubler.held.reset(); });
-  EXPECT_EQ(server.ask(post("/v1/predict", kBody)).status, 200);
+  EXPECT_EQ(server.ask(post("/v1/predict", kDoubled)).status, 200);
 }
 
 TEST_F(Predict, LongBodiesAreReadAndWrittenTheSame) {

@@ -72,21 +72,21 @@ Result<void> print_network(const ModelReportOptions& options) {
   if (!table) return table.error();
   const Result<LoadedNetwork> loaded = load_network(options.model.model, model_id(options.model.model), **table, type);
   if (!loaded) return loaded.error();
-  const model::NetworkShape& shape = loaded->network.shape();
+  const model::NetworkShape& shape = loaded->first.network->shape();
   fmt::print("{}: a small network\n\nModel\n", printable(options.model.model));
   print_fact("parameters", fmt::format("{}", loaded->parameters));
   print_fact("layers", fmt::format("{}", shape.layers.size()));
-  print_fact("revision", loaded->revision);
+  print_fact("revision", loaded->first.digest);
   fmt::print("\nInputs\n");
   for (const TensorSignature& input : shape.inputs)
     print_fact(input.name, fmt::format("{} {}{}", element_name(input.type), shape_of(input.shape), input.optional ? ", optional" : ""));
   fmt::print("\nOutputs\n");
   for (const model::NetworkOutput& output : shape.outputs) {
-    const model::ValueShape& value = loaded->network.value_shape(output.value);
+    const model::ValueShape& value = loaded->first.network->value_shape(output.value);
     print_fact(output.name, fmt::format("{} {}", element_name(value.type), shape_of(value.shape)));
   }
   std::uint64_t bytes = 0;
-  for (const model::LayerTensors& layer : loaded->network.tensors()) {
+  for (const model::LayerTensors& layer : loaded->first.network->tensors()) {
     for (const model::LayerMatrix& matrix : layer.matrices) bytes += matrix.storage.size() + matrix.bias.size() * sizeof(float);
     bytes += (layer.scale.size() + layer.shift.size() + layer.table.size()) * sizeof(float);
   }

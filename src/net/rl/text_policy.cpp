@@ -49,7 +49,7 @@ Result<Value> prompt_of(Value&& observation, const std::string& path, const Serv
   Result<Wish> wish = openai::read_chat(chat, model);
   if (!wish) return Error{wish.error().code, fmt::format("{}: {}", path, wish.error().message), path};
   GenerationCall call(std::move(*wish));
-  const auto prompts = encode_prompts(*model.codec, call);
+  const auto prompts = encode_prompts(model, call);
   if (!prompts) return Error{prompts.error().code, fmt::format("{}: {}", path, prompts.error().message), path};
   ValueList ids;
   for (const TokenId id : prompts->front()) ids.emplace_back(std::int64_t{id});
