@@ -150,9 +150,7 @@ void SeeingEngine::describe_media(GenerationRequest& request) const {
   }
 }
 
-Result<void> SeeingEngine::check_queue(std::size_t requests, std::int32_t priority) {
-  return scheduler_.check_queue(requests, priority);
-}
+Result<void> SeeingEngine::check_queue(std::size_t requests, std::int32_t priority) { return scheduler_.check_queue(requests, priority); }
 
 Result<Ticket> SeeingEngine::submit(GenerationRequest request) {
   if (refusal_) return *refusal_;

@@ -254,7 +254,8 @@ TEST(Responses, ErrorsNameTheFieldsOfThisApi) {
   EXPECT_EQ(param_of(R"({})"), R"("input")");
   EXPECT_EQ(param_of(R"({"input":[]})"), R"("input")");
   EXPECT_EQ(param_of(R"({"input":[{"type":"message","role":"king","content":"x"}]})"), R"("input[0].role")");
-  EXPECT_EQ(param_of(R"({"input":[{"role":"user","content":[{"type":"input_image","image_url":"x"}]}]})"), R"("input[0].content[0].image_url")");
+  EXPECT_EQ(param_of(R"({"input":[{"role":"user","content":[{"type":"input_image","image_url":"x"}]}]})"),
+            R"("input[0].content[0].image_url")");
   EXPECT_EQ(param_of(R"({"input":[{"type":5}]})"), R"("input[0].type")");
   EXPECT_EQ(param_of(R"({"input":[{"type":"compaction","encrypted_content":"x"}]})"), R"("input[0].encrypted_content")");
   EXPECT_EQ(param_of(R"({"input":"x","max_output_tokens":0})"), R"("max_output_tokens")");

@@ -62,9 +62,9 @@ void add_served_models(CLI::App& serve, CLI::App& group, ServeOptions& options) 
       ->allow_extra_args(false);
   group.add_option("--chat-template", options.chat_templates, kChatTemplateHelp)->type_name("NAME")->allow_extra_args(false);
   group
-      .add_option("--pooling", options.poolings,
-                  "What of a text's last states /v1/embeddings gives: last, mean or cls (the first one), or none: all of them; for all "
-                  "models or one each")
+      .add_option(
+          "--pooling", options.poolings,
+          "What of a text's last states /v1/embeddings gives: last, mean, cls (the first one) or none (each); for all models or one each")
       ->allow_extra_args(false)
       ->transform(CLI::CheckedTransformer(std::map<std::string, Pooling>{
           {"last", Pooling::kLast}, {"mean", Pooling::kMean}, {"cls", Pooling::kFirst}, {"none", Pooling::kEach}}));
