@@ -93,6 +93,7 @@ std::string Section::text(std::string_view name, std::string fallback) const {
 
 std::optional<Size> Section::size(std::string_view name) const {
   if (const std::optional<double> side = number(name)) return size_of(*side, *side);
+  if (const std::vector<double> pair = numbers(name); pair.size() == 2) return size_of(pair[0], pair[1]);
   const Section both = member(name);
   const std::optional<double> height = both.number("height");
   const std::optional<double> width = both.number("width");

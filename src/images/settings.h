@@ -30,7 +30,7 @@ class Section {
   std::int32_t count(std::string_view name, std::int32_t fallback, std::int32_t most = 1 << 20) const;
   bool flag(std::string_view name, bool fallback) const;
   std::string text(std::string_view name, std::string fallback) const;
-  // {"height": …, "width": …}, or one number for both.
+  // {"height": …, "width": …}, or both in an array, or one number for both.
   std::optional<Size> size(std::string_view name) const;
   // An array of numbers, or of arrays of two numbers; empty where it is missing.
   std::vector<double> numbers(std::string_view name) const;

@@ -2,7 +2,9 @@
 #include "images/processors/families.h"
 #include "images/processors/tile_grid.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -44,6 +46,17 @@ class InternVlProcessor final : public Processor {
   InternVl shape_;
 };
 
+// Patches of a tile, of which squares become one vector each; 256 where the model says nothing.
+std::int32_t vectors_of_tile(const Section& model) {
+  const Section vision = model.member("vision_config");
+  const std::optional<Size> image = vision.size("image_size");
+  const std::optional<Size> patch = vision.size("patch_size");
+  if (!image || !patch) return model.count("image_seq_length", 256);
+  const double ratio = model.number("downsample_ratio").value_or(0.5);
+  const auto scaled = [ratio](std::int32_t patches) { return static_cast<std::int32_t>(patches * ratio); };
+  return std::max(scaled(image->height / patch->height) * scaled(image->width / patch->width), 1);
+}
+
 }  // namespace
 
 Result<Family> make_internvl(const Settings& settings) {
@@ -55,7 +68,7 @@ Result<Family> make_internvl(const Settings& settings) {
   // Tiles are made whatever "crop_to_patches" says: InternVL's processor asks for them.
   shape.least_tiles = pictures.count("min_patches", 1, 64);
   shape.most_tiles = pictures.count("max_patches", 12, 64);
-  shape.vectors = settings.words.count("image_seq_length", settings.model.count("image_seq_length", 256));
+  shape.vectors = settings.words.count("image_seq_length", vectors_of_tile(settings.model));
   shape.mark = settings.vector_mark("<IMG_CONTEXT>");
   const std::string mark = shape.mark;
   return Family{std::make_unique<InternVlProcessor>(*rules, std::move(shape)), {mark, mark}};
