@@ -192,6 +192,15 @@ TEST_F(Images, AreWrittenIntoTheTextForATemplateThatKnowsNone) {
   EXPECT_EQ(shown(submitted().prompt), "user:a\n[*|**]\nb <image>;");
 }
 
+TEST_F(Images, OfToolResultsStandBehindWordsForATemplateThatKnowsNoTools) {
+  codec.chat_template = "image part['type'] content is string";
+  const Reply reply =
+      server.ask(post("/v1/chat/completions", R"({"messages":[{"role":"tool","tool_call_id":"1","content":[)"
+                                              R"({"type":"image_url","image_url":{"url":"data:image/png;base64,MQ=="}}]}]})"));
+  EXPECT_EQ(reply.status, 200) << reply.body;
+  EXPECT_EQ(shown(submitted().prompt), "user:Result of the call: [*];");
+}
+
 TEST_F(Images, AreCountedWhereTokensAre) {
   const std::string messages =
       R"("messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":")" + std::string(kThree) +

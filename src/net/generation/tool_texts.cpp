@@ -60,12 +60,16 @@ void write_calls(ValueDict& message) {
 
 // A tool's message becomes one of the user.
 void write_result(ValueDict& message) {
+  constexpr const char* kResult = "Result of the call: ";
   Value* role = find_member(message, "role");
   Value* content = find_member(message, "content");
-  auto* text = content != nullptr ? content->get_if<std::string>() : nullptr;
-  if (role == nullptr || text == nullptr || *role != Value("tool")) return;
+  if (role == nullptr || content == nullptr || *role != Value("tool")) return;
+  if (auto* text = content->get_if<std::string>()) {
+    *text = kResult + *text;
+  } else if (auto* parts = content->get_if<ValueList>()) {
+    parts->insert(parts->begin(), ValueDict{{"type", "text"}, {"text", kResult}});
+  }
   *role = "user";
-  *text = "Result of the call: " + *text;
 }
 
 }  // namespace
