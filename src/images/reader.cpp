@@ -4,8 +4,10 @@
 
 #include "images/decode.h"
 #include "images/processors/families.h"
+#include "images/read_cache.h"
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <fmt/format.h>
 #include <optional>
@@ -28,11 +30,15 @@ std::array<std::uint64_t, 2> digest_of(const Pixels& pixels) {
   return {hash.low64, hash.high64};
 }
 
+constexpr std::size_t kLatelyBytes = std::size_t{128} << 20;  // some images of the largest kind
+
 class ModelImageReader final : public ImageReader {
  public:
   ModelImageReader(Family family, TokenId token) : family_(std::move(family)), token_(token) {}
 
   Result<ReadImage> read(std::string_view file, const ImageWish& wish) const override {
+    const ReadKey key = ReadKey::of(file, wish);
+    if (std::optional<ReadImage> known = lately_.find(key)) return std::move(*known);
     const Result<Picture> picture = decode(file);
     if (!picture) return picture.error();
     Result<Prepared> prepared = family_.processor->prepare(*picture, wish);
@@ -41,7 +47,9 @@ class ModelImageReader final : public ImageReader {
     pixels.original_height = picture->height;
     pixels.original_width = picture->width;
     pixels.digest = digest_of(pixels);
-    return ReadImage{std::make_shared<const Pixels>(std::move(pixels)), std::move(prepared->text)};
+    ReadImage image{std::make_shared<const Pixels>(std::move(pixels)), std::move(prepared->text)};
+    lately_.add(key, image);
+    return image;
   }
 
   std::string_view placeholder() const override { return family_.marks.placeholder; }
@@ -50,6 +58,7 @@ class ModelImageReader final : public ImageReader {
  private:
   Family family_;
   TokenId token_;
+  mutable ReadCache lately_{kLatelyBytes};
 };
 
 std::optional<TokenId> only_token(const TextCodec& codec, std::string_view text) {
