@@ -1,5 +1,6 @@
 // Every parameter: what is taken, and which path an error names.
 #include "net/fake_chat.h"
+#include "net/json/parse.h"
 
 #include <gtest/gtest.h>
 #include <limits>
@@ -581,6 +582,26 @@ TEST(OpenAiBody, CountsTheLastOfEqualKeys) {
   EXPECT_EQ(call->stop_strings, std::vector<std::string>{"x"});
   ASSERT_EQ(call->sampling.logit_bias.size(), 1U);
   EXPECT_EQ(call->sampling.logit_bias[0].bias, 2.0F);
+}
+
+// Programs cut texts between two units of UTF-16.
+TEST(OpenAiBody, HalvesOfCharactersBecomeReplacements) {
+  const std::string half = "\xEF\xBF\xBD";
+  const std::string whole = "\xF0\x9F\x98\x80";
+  for (const auto& [text, expected] :
+       std::initializer_list<std::pair<std::string, std::string>>{{R"(a\ud83d b)", "a" + half + " b"},
+                                                                  {R"(\ude00\uD83D)", half + half},
+                                                                  {R"(\ud83d\ude00)", whole},
+                                                                  {R"(\ud83d\ud83d\ude00\n\ud83d)", half + whole + "\n" + half},
+                                                                  {R"(\\ud83d\ud83d)", "\\ud83d" + half}}) {
+    for (const char* more : {"", R"(,"x":123456789012345678901234567890)"}) {
+      std::string body = R"({"prompt":")" + text + '"' + more + "}";
+      const auto call = read_text(net::openai::read_completion, body, kFakeModel);
+      ASSERT_TRUE(call) << body << ": " << call.error().message;
+    }
+    std::string document = "\"" + text + "\"";
+    EXPECT_EQ(*net::json::parse(document), Value(expected)) << text;
+  }
 }
 
 TEST(OpenAiBody, MustBeAJsonObject) {

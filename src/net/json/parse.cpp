@@ -3,7 +3,9 @@
 #include "net/json/fields.h"
 
 #include <algorithm>
+#include <charconv>
 #include <fmt/format.h>
+#include <optional>
 #include <simdjson.h>
 #include <string_view>
 #include <unordered_set>
@@ -131,6 +133,37 @@ std::vector<LongNumber> widen_long_integers(std::string& text) {
   return found;
 }
 
+// Of an escape of four hexadecimal digits at `at`, their number; nullopt: none stands there.
+std::optional<unsigned> escaped_unit(std::string_view text, std::size_t at) {
+  constexpr std::size_t kLength = 6;
+  unsigned unit = 0;
+  if (text.size() < at + kLength || text[at] != '\\' || text[at + 1] != 'u') return std::nullopt;
+  const char* end = text.data() + at + kLength;
+  return std::from_chars(text.data() + at + 2, end, unit, 16).ptr == end ? std::optional(unit) : std::nullopt;
+}
+
+// Halves of characters, which the library refuses: what programs make that cut a text between two units of UTF-16. Whether there were any.
+bool replace_lone_surrogates(std::string& text) {
+  constexpr std::string_view kReplacement = "\\ufffd";
+  const auto is_high = [](unsigned unit) { return unit >= 0xD800 && unit < 0xDC00; };
+  const auto is_low = [](unsigned unit) { return unit >= 0xDC00 && unit < 0xE000; };
+  bool found = false;
+  for (std::size_t at = text.find('\\'); at != std::string::npos; at = text.find('\\', at)) {
+    const unsigned unit = escaped_unit(text, at).value_or(0);
+    const bool is_pair = is_high(unit) && is_low(escaped_unit(text, at + kReplacement.size()).value_or(0));
+    if (is_pair) {
+      at += 2 * kReplacement.size();
+      continue;
+    }
+    if (is_high(unit) || is_low(unit)) {
+      text.replace(at, kReplacement.size(), kReplacement);
+      found = true;
+    }
+    at += 2;
+  }
+  return found;
+}
+
 }  // namespace
 
 Result<Value> parse(std::string& text) {
@@ -139,12 +172,17 @@ Result<Value> parse(std::string& text) {
   if (parser.allocate(text.size(), kMaxDepth) != simdjson::SUCCESS) return Error{ErrorCode::kTooLarge, "the body is too large", ""};
   dom::element root;
   const std::size_t begin = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
-  auto failure = parser.parse(text.data() + begin, text.size() - begin, false).get(root);
+  const auto attempt = [&] {
+    text.reserve(text.size() + simdjson::SIMDJSON_PADDING);
+    return parser.parse(text.data() + begin, text.size() - begin, false).get(root);
+  };
+  auto failure = attempt();
+  if (failure == simdjson::STRING_ERROR && replace_lone_surrogates(text)) failure = attempt();
   std::vector<LongNumber> long_numbers;
   if (failure == simdjson::NUMBER_ERROR) {
     long_numbers = widen_long_integers(text);
-    text.reserve(text.size() + simdjson::SIMDJSON_PADDING);
-    failure = parser.parse(text.data() + begin, text.size() - begin, false).get(root);
+    failure = attempt();
+    if (failure == simdjson::STRING_ERROR && replace_lone_surrogates(text)) failure = attempt();
   }
   if (failure == simdjson::DEPTH_ERROR) return invalid_argument(fmt::format("the body nests deeper than {} levels", kMaxDepth));
   if (failure == simdjson::NUMBER_ERROR) return invalid_argument("the body has a number that is not valid JSON, or too large");
