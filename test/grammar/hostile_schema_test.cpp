@@ -1,6 +1,7 @@
 // What a client may ask an answer to satisfy, to trouble the server.
 #include "grammar/walk.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <string>
 
@@ -35,6 +36,18 @@ TEST(HostileSchema, BranchesThatLeadBackToThemselvesComeToAnEnd) {
   const auto constraint = compile_or_die(schema_spec(schema, false));
   EXPECT_FALSE(constraint->left_out().empty());
   EXPECT_FALSE(accepts(*constraint, "1"));
+}
+
+// With a copy of all that was joined before for each further part this would take a minute.
+TEST(HostileSchema, PartsThatAreJoinsThemselvesAreJoined) {
+  constexpr int kParts = 60;
+  std::string inner;
+  for (int i = 0; i < kParts; ++i) inner += fmt::format(R"({}{{"properties":{{"p{}":{{"maxLength":{}}}}}}})", i > 0 ? "," : "", i, i);
+  std::string outer;
+  for (int i = 0; i < kParts; ++i) outer += fmt::format(R"({}{{"properties":{{"a":{{"allOf":[{}]}}}}}})", i > 0 ? "," : "", inner);
+  const auto constraint = compile_or_die(schema_spec(R"({"allOf":[)" + outer + "]}"));
+  EXPECT_TRUE(accepts(*constraint, R"({"a":{"p2":"ab"}})"));
+  EXPECT_FALSE(accepts(*constraint, R"({"a":{"p2":"abc"}})"));
 }
 
 TEST(HostileSchema, APatternOfParenthesesIsRefused) {

@@ -14,7 +14,17 @@ namespace {
 constexpr std::size_t kMaxBranches = 64;
 constexpr std::size_t kMaxComparisons = 1'000'000;  // of the values of two enums
 
-Value both(const Value& a, const Value& b) { return ValueDict{{"allOf", ValueList{a, b}}}; }
+// One more of the parts of `a` where that is such a join already: pairs of pairs would be copied whole with every further one.
+Value both(const Value& a, const Value& b) {
+  constexpr std::size_t kMostInOne = 128;
+  const auto* dict = a.get_if<ValueDict>();
+  const auto* parts =
+      dict != nullptr && dict->size() == 1 && dict->front().first == "allOf" ? dict->front().second.get_if<ValueList>() : nullptr;
+  if (parts == nullptr || parts->empty() || parts->size() >= kMostInOne) return ValueDict{{"allOf", ValueList{a, b}}};
+  ValueList all = *parts;
+  all.push_back(b);
+  return ValueDict{{"allOf", std::move(all)}};
+}
 
 ValueList list_of(const Value& value) {
   const auto* list = value.get_if<ValueList>();
