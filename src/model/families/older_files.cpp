@@ -1,12 +1,12 @@
 #include "model/families/older_files.h"
 
-#include "kernels/weight_type.h"
 #include "model/families/gguf_keys.h"
 #include "model/families/latent_heads.h"
-#include "model/row_encoding.h"
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <iterator>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
