@@ -53,12 +53,10 @@ class Places::Way {
     if (steps_left_ == 0 || depth_ == kMostPlaceDepth) return false;
     --steps_left_;
     ++depth_;
-    const auto* list = value.get_if<ValueList>();
-    const auto* dict = value.get_if<ValueDict>();
-    const bool leads = list != nullptr ? by_index(*list, place, rest)
-                       : dict != nullptr
-                           ? by_name(*dict, place, rest) || past_joining(value, place, rest) || through_parts(*dict, place, rest)
-                           : false;
+    bool leads = false;
+    if (const auto* list = value.get_if<ValueList>()) leads = by_index(*list, place, rest);
+    if (const auto* dict = value.get_if<ValueDict>())
+      leads = by_name(*dict, place, rest) || past_joining(value, place, rest) || through_parts(*dict, place, rest);
     --depth_;
     return leads;
   }
