@@ -143,6 +143,16 @@ void expect_accepts(const char* schema, std::initializer_list<const char*> good,
   for (const char* text : bad) EXPECT_FALSE(accepts(*constraint, text)) << schema << " " << text;
 }
 
+// What zod writes for whole numbers: a list of many of them has room in one automaton.
+TEST(JsonSchema, WholeNumbersWithWideBoundsTakeFewStates) {
+  const std::string integer = R"({"type":"integer","minimum":-9007199254740991,"maximum":9007199254740991})";
+  expect_accepts(integer.c_str(),
+                 {"0", "7", "-7", "10", "99", "1234567", "999999999999999", "9007199254740991", "-9007199254740991", "-100000000000000"},
+                 {"9007199254740992", "-9007199254740992", "10000000000000000", "01", "-01", "-0", "00"});
+  const std::string many = R"({"type":"array","minItems":2,"maxItems":200,"items":)" + integer + "}";
+  expect_accepts(many.c_str(), {"[1, -9007199254740991]", "[12,13,14]"}, {"[1]", "[1, 9007199254740992]"});
+}
+
 // They may have more digits than are read: what is made is on the right side of the bound as it was written.
 TEST(JsonSchema, HonoursBoundsWithLongFractions) {
   expect_accepts(R"({"type":"number","maximum":0.1234567890123456789})", {"0.1234567890123456", "0.1"},

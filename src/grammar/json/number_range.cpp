@@ -77,14 +77,24 @@ ExprId naturals(Grammar& grammar, const Magnitudes& range, std::uint32_t modulus
   };
   if (less_whole(last, range.least)) return grammar.nothing();
   const std::string first = padded(range.least);
-  for (std::size_t length = first.size(); length <= padded(last).size(); ++length) {
+  const std::string end = padded(last);
+  const auto add = [&](std::size_t length) {
     DigitRange digits;
     digits.least = length == first.size() ? first : "1" + std::string(length - 1, '0');
-    digits.most = length == padded(last).size() ? padded(last) : std::string(length, '9');
+    digits.most = length == end.size() ? end : std::string(length, '9');
     digits.modulus = modulus;
     digits.point = point;
     options.push_back(digits_within(grammar, digits, true, true));
+  };
+  add(first.size());
+  if (modulus == 1 && point == 0 && end.size() > first.size() + 2) {  // those between are any, which takes few states
+    const ExprId further = grammar.repeat(grammar.chars(CodePointSet::of("0123456789")), static_cast<std::uint32_t>(first.size()),
+                                          static_cast<std::uint32_t>(end.size() - 2));
+    options.push_back(grammar.sequence({grammar.chars(CodePointSet::of("123456789")), further}));
+  } else {
+    for (std::size_t length = first.size() + 1; length < end.size(); ++length) add(length);
   }
+  if (end.size() > first.size()) add(end.size());
   return grammar.choice(std::move(options));
 }
 
