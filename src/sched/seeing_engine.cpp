@@ -180,6 +180,17 @@ void SeeingEngine::fail(SeeingTicket& ticket, const Error& error) {
   ticket.arrived_.notify();
 }
 
+EngineStats SeeingEngine::stats() const {
+  EngineStats stats = scheduler_.stats();
+  stats.running_step_seconds = std::max(stats.running_step_seconds, images_.running_seconds());
+  for (const SeeingTicket* ticket : waiting_) {
+    const std::int32_t priority = ticket->request_.priority;
+    ++stats.waiting;
+    ++(priority < 0 ? stats.waiting_better : priority > 0 ? stats.waiting_worse : stats.waiting_normal);
+  }
+  return stats;
+}
+
 bool SeeingEngine::cancel(std::string_view id) {
   const auto found = std::ranges::find_if(waiting_, [id](const SeeingTicket* ticket) { return ticket->request_.id == id; });
   if (id.empty() || found == waiting_.end()) return scheduler_.cancel(id);

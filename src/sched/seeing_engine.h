@@ -36,7 +36,7 @@ class SeeingEngine final : public Engine {
   // As the scheduler's, before an image is looked at; also kInvalidArgument for images that the model does not read.
   Result<Ticket> submit(GenerationRequest request) override;
   Result<void> check_queue(std::size_t requests, std::int32_t priority) override;
-  EngineStats stats() const override { return scheduler_.stats(); }
+  EngineStats stats() const override;
   bool cancel(std::string_view id) override;
   std::int32_t forget_prefixes() override { return scheduler_.forget_prefixes(); }
   std::vector<SequenceSnapshot> sequences(std::size_t limit) const override;
