@@ -93,9 +93,9 @@ struct GenerationRequest {
   std::vector<TokenId> prompt;  // not empty, every id within the vocabulary
   SamplingParams sampling;
   StopRules stop;
-  std::vector<MediaSpan> media;        // of the prompt; ascending, without overlap. Cached blocks are those of the same media
-  std::vector<MediaGrid> media_grids;  // of each of these; empty: none of them is one
-  MediaVectors media_vectors;          // of all that `media` counts, one after the other; null where `images` are still to be encoded
+  std::vector<MediaSpan> media;            // of the prompt; ascending, without overlap. Cached blocks are those of the same media
+  std::vector<MediaGrid> media_grids;      // of each of these; empty: none of them is one
+  std::vector<SpanVectors> media_vectors;  // likewise; empty where `images` are still to be encoded
   // In the order of the prompt. What the model's tower makes of them, one after the other, are the vectors that `media` counts: a span never
   // reaches over two images, and an image may have several.
   std::vector<SharedPixels> images;

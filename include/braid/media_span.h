@@ -32,4 +32,10 @@ struct MediaGrid {
 // layers add more of them, [tokens, 1 + layers, width]. Shared with the steps that read them.
 using MediaVectors = std::shared_ptr<const std::vector<float>>;
 
+// Those of a span: from the `begin`-th token's of them on.
+struct SpanVectors {
+  MediaVectors vectors;
+  std::int64_t begin = 0;
+};
+
 }  // namespace braid

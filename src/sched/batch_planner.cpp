@@ -120,7 +120,6 @@ std::int32_t BatchPlanner::whole_media(const Sequence& sequence, std::int32_t co
 // Those of its media that lie within the slice.
 void BatchPlanner::add_given(const Sequence& sequence, step::StepPlan& plan, step::StepRow& row) {
   const std::int32_t begin = sequence.progress.planned();
-  std::int64_t before = 0;
   row.given_begin = static_cast<std::uint32_t>(plan.given.size());
   for (std::size_t i = 0; i < sequence.media.size(); ++i) {
     const MediaSpan& span = sequence.media[i];
@@ -128,8 +127,8 @@ void BatchPlanner::add_given(const Sequence& sequence, step::StepPlan& plan, ste
     const std::int32_t last = std::min(span.first + span.count, begin + row.count);
     const std::int32_t offset = first - span.first;
     const MediaGrid grid = sequence.media_grids.empty() ? MediaGrid() : sequence.media_grids[i];
-    if (first < last) plan.given.push_back({first - begin, last - first, sequence.media_vectors, before + offset, offset, grid});
-    before += span.count;
+    const SpanVectors& own = sequence.media_vectors[i];
+    if (first < last) plan.given.push_back({first - begin, last - first, own.vectors, own.begin + offset, offset, grid});
   }
   row.given_count = static_cast<std::uint32_t>(plan.given.size()) - row.given_begin;
 }

@@ -16,9 +16,13 @@ void ImageQueue::Executor::execute(const step::StepPlan&, step::StepResult&) {
   if (options_.before_steps) options_.before_steps();
   const Clock::time_point until = Clock::now() + options_.most_of_step;
   if (!pass) pass = encoder_.begin(std::move(pixels));
+  bool goes_on = true;
   do {
-    is_done = !pass->advance();
-  } while (!is_done && Clock::now() < until);
+    goes_on = pass->advance();
+  } while (goes_on && Clock::now() < until);
+  if (goes_on) return;
+  vectors = std::make_shared<const std::vector<float>>(pass->take());
+  pass.reset();
 }
 
 ImageQueue::ImageQueue(ComputeStrand& strand, step::ImageEncoder& encoder, ImageOptions options)
@@ -87,15 +91,12 @@ void ImageQueue::on_returned() {
   }
   if (failure) {
     end_pass(Error{ErrorCode::kInternal, "looking at an image failed inside the server", {}});
-  } else if (executor_.is_done) {
-    auto vectors = std::make_shared<const std::vector<float>>(executor_.pass->take());
-    if (vectors->empty()) {
-      end_pass(Error{ErrorCode::kInternal, "the model's numbers for an image are none", {}});
-    } else {
-      ++computed_;
-      keep(*running_, vectors);
-      end_pass(MediaVectors(std::move(vectors)));
-    }
+  } else if (executor_.vectors != nullptr && executor_.vectors->empty()) {
+    end_pass(Error{ErrorCode::kInternal, "the model's numbers for an image are none", {}});
+  } else if (const MediaVectors vectors = executor_.vectors) {
+    ++computed_;
+    keep(*running_, vectors);
+    end_pass(vectors);
   } else if (jobs_.at(*running_).wishes.empty()) {
     end_pass(MediaVectors());
   }
@@ -106,7 +107,7 @@ void ImageQueue::on_returned() {
 void ImageQueue::end_pass(const Result<MediaVectors>& result) {
   executor_.pass.reset();
   executor_.pixels.reset();
-  executor_.is_done = false;
+  executor_.vectors.reset();
   const auto job = jobs_.find(*running_);
   while (!job->second.wishes.empty()) {
     Wish& wish = *job->second.wishes.front();

@@ -79,7 +79,7 @@ class ImageQueue {
 
     SharedPixels pixels;  // of a pass that is to begin
     std::unique_ptr<step::ImagePass> pass;
-    bool is_done = false;
+    MediaVectors vectors;  // of a pass that is done; empty ones: a number of them is none
 
    private:
     step::ImageEncoder& encoder_;

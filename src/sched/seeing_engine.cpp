@@ -71,16 +71,13 @@ class SeeingEngine::SeeingTicket final : public TokenSource {
     arrived_.notify();
   }
 
-  // With the vectors of all images, one after the other.
+  // With what became of its images.
   GenerationRequest take_request() {
     waited_ms_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - since_).count();
-    if (vectors_.size() == 1) {
-      request_.media_vectors = vectors_.front();
-    } else {
-      std::vector<float> all;
-      for (const MediaVectors& vectors : vectors_) all.insert(all.end(), vectors->begin(), vectors->end());
-      request_.media_vectors = std::make_shared<const std::vector<float>>(std::move(all));
-    }
+    auto span = request_.media.begin();
+    for (std::size_t i = 0; i < vectors_.size(); ++i)
+      for (std::int64_t begin = 0; begin < request_.images[i]->vectors; begin += span++->count)
+        request_.media_vectors.push_back({vectors_[i], begin});
     request_.images.clear();
     return std::move(request_);
   }

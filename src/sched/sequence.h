@@ -150,7 +150,7 @@ struct Sequence {
   const PooledOutput pooled_output;
   const std::vector<MediaSpan> media;
   const std::vector<MediaGrid> media_grids;
-  const MediaVectors media_vectors;
+  const std::vector<SpanVectors> media_vectors;
   const AdapterUse adapter;
   const std::string client;
   const std::string cache_salt;

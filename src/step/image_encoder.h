@@ -19,7 +19,7 @@ class ImagePass {
   // Computes the next part: a few milliseconds. False: all is done. The bits do not depend on where the pass was left.
   virtual bool advance() = 0;
 
-  // Once all is done: [Pixels::vectors, width]; empty where a number of it is none.
+  // Once all is done, and once: [Pixels::vectors, width]; empty where a number of it is none.
   virtual std::vector<float> take() = 0;
 };
 

@@ -81,9 +81,9 @@ TEST_F(BatchPlannerTest, ASliceBringsTheVectorsOfItsPartOfAnImage) {
   GenerationRequest request;
   request.prompt.assign(80, 9);
   request.media = {{3, 40, {1, 1}}, {43, 1, {1, 2}}, {70, 10, {1, 3}}};
-  request.media_vectors = std::make_shared<const std::vector<float>>(51, 1.0F);
+  const auto vectors = std::make_shared<const std::vector<float>>(51, 1.0F);
+  request.media_vectors = {{vectors, 0}, {vectors, 40}, {vectors, 41}};
   request.adapter = {2, "tuned"};
-  const MediaVectors vectors = request.media_vectors;
   Sequence& sequence = roster_.enqueue(std::move(request), 5, {});
   tickets_.push_back(std::make_unique<SequenceTicket>(nobody_, options_.stream_capacity));
   tickets_.back()->attach(sequence);
@@ -109,7 +109,8 @@ TEST_F(BatchPlannerTest, RowsKnowHowFarPicturesHaveShiftedThem) {
   request.prompt.assign(80, 9);
   request.media = {{3, 40, {1, 1}}, {50, 6, {1, 3}}};
   request.media_grids = {{4, 10}, {3, 2}};
-  request.media_vectors = std::make_shared<const std::vector<float>>(46, 1.0F);
+  const auto vectors = std::make_shared<const std::vector<float>>(46, 1.0F);
+  request.media_vectors = {{vectors, 0}, {vectors, 40}};
   Sequence& sequence = roster_.enqueue(std::move(request), 5, {});
   tickets_.push_back(std::make_unique<SequenceTicket>(nobody_, options_.stream_capacity));
   tickets_.back()->attach(sequence);
@@ -132,7 +133,8 @@ TEST_F(BatchPlannerTest, NoSliceEndsAmongTokensThatSeeEachOther) {
   GenerationRequest request;
   request.prompt.assign(79, 9);
   request.media = {{3, 40, {1, 1}}, {60, 19, {1, 3}}};
-  request.media_vectors = std::make_shared<const std::vector<float>>(59, 1.0F);
+  const auto vectors = std::make_shared<const std::vector<float>>(59, 1.0F);
+  request.media_vectors = {{vectors, 0}, {vectors, 40}};
   Sequence& sequence = roster_.enqueue(std::move(request), 1, {});
   tickets_.push_back(std::make_unique<SequenceTicket>(nobody_, options_.stream_capacity));
   tickets_.back()->attach(sequence);

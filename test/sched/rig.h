@@ -68,7 +68,7 @@ inline void apply(const Tint& tint, GenerationRequest& request) {
   request.media = {{tint.first, tint.count, {0, tint.image}}};
   std::vector<float> vectors;
   for (std::int32_t i = 0; i < tint.count; ++i) vectors.push_back(Tint::vector_of(tint.image, i));
-  request.media_vectors = std::make_shared<const std::vector<float>>(std::move(vectors));
+  request.media_vectors = {{std::make_shared<const std::vector<float>>(std::move(vectors))}};
 }
 
 inline Tint tint_of(const GenerationRequest& request) {

@@ -211,18 +211,18 @@ void TowerPass::connect(const ConnectorShape& shape, const ConnectorWeights& wei
   out.insert(out.end(), values, values + count * width);
 }
 
-std::vector<float> TowerPass::vectors_of(const std::vector<float>& connected) const {
+// Of the image, of what its squares have become.
+std::vector<float> TowerPass::vectors_of(std::vector<float> connected) const {
   const TowerShape& shape = tower_.shape();
   if (shape.order == TileOrder::kAsTheyCome) return connected;
   const std::vector<float>& newline = tower_.weights().newline;
   if (pixels_->overview >= 0) return mosaic(shape, *pixels_, grids_.front().rows / shape.connector.side, newline, connected);
-  std::vector<float> with_newline = connected;
-  with_newline.insert(with_newline.end(), newline.begin(), newline.end());
-  return with_newline;
+  connected.insert(connected.end(), newline.begin(), newline.end());
+  return connected;
 }
 
 std::vector<float> TowerPass::take() {
-  std::vector<float> vectors = vectors_of(connected_);
+  std::vector<float> vectors = vectors_of(std::move(connected_));
   if (!deep_.empty()) {
     const std::int64_t width = tower_.shape().vector_width();
     const auto count = static_cast<std::int64_t>(vectors.size()) / width;

@@ -37,7 +37,7 @@ class TowerPass final : public step::ImagePass {
   bool tap_layers();
   void connect(const ConnectorShape& shape, const ConnectorWeights& weights, std::int64_t begin, std::int64_t end, std::vector<float>& out);
   void join(const ConnectorShape& shape, const Square& square, const float* rows, float* out) const;
-  std::vector<float> vectors_of(const std::vector<float>& connected) const;
+  std::vector<float> vectors_of(std::vector<float> connected) const;
 
   const ImageTower& tower_;
   const SharedPixels pixels_;
