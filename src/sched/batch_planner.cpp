@@ -96,23 +96,24 @@ std::int32_t BatchPlanner::add_prefill(Sequence& sequence, PlannedStep& step, st
 
 // Tokens of its next slice. Where not all blocks were taken at admission, a window lets go of old ones and new ones are taken.
 std::int32_t BatchPlanner::slice(Sequence& sequence, std::int32_t room) const {
-  const std::int32_t count = whole_media(sequence, std::min(room, sequence.known() - sequence.progress.planned()));
+  const std::int32_t count = whole_media(sequence, std::min(room, sequence.known() - sequence.progress.planned()), true);
   const std::int32_t blocks = (sequence.progress.planned() + count + block_tokens_ - 1) / block_tokens_;
   if (sequence.blocks.places() >= blocks) return count;
   move_window(sequence, groups_, blocks);
-  return whole_media(sequence, std::min(count, sequence.blocks.places() * block_tokens_ - sequence.progress.planned()));
+  const std::int32_t reached = sequence.blocks.places() * block_tokens_ - sequence.progress.planned();
+  return reached < count ? whole_media(sequence, reached, false) : count;
 }
 
 // So many tokens of a slice, or fewer or more, so that it ends within no span that has to be computed as a whole: before it, or, where the
-// slice begins with it, behind it.
-std::int32_t BatchPlanner::whole_media(const Sequence& sequence, std::int32_t count) const {
+// slice begins with it, behind it, or, if it may not be longer, nowhere.
+std::int32_t BatchPlanner::whole_media(const Sequence& sequence, std::int32_t count, bool may_grow) const {
   if (!media_whole_ || count <= 0) return count;
   const std::int32_t begin = sequence.progress.planned();
+  const std::int32_t end = begin + count;
   for (const MediaSpan& span : sequence.media) {
-    const std::int32_t end = begin + count;
     if (span.first >= end || span.first + span.count <= end) continue;
-    const std::int32_t whole = span.first > begin ? span.first - begin : span.first + span.count - begin;
-    return begin + whole <= sequence.blocks.places() * block_tokens_ ? whole : 0;
+    if (span.first > begin) return span.first - begin;
+    return may_grow ? span.first + span.count - begin : 0;
   }
   return count;
 }

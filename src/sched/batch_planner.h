@@ -53,7 +53,7 @@ class BatchPlanner {
   static void add_given(const Sequence& sequence, step::StepPlan& plan, step::StepRow& row);
   static void add_scored(const Sequence& sequence, step::StepPlan& plan, step::StepRow& row);
   std::int32_t slice(Sequence& sequence, std::int32_t room) const;
-  std::int32_t whole_media(const Sequence& sequence, std::int32_t count) const;
+  std::int32_t whole_media(const Sequence& sequence, std::int32_t count, bool may_grow) const;
   void add_blocks(const Sequence& sequence, step::StepPlan& plan, step::StepRow& row) const;
   void add_state(Sequence& sequence, step::StepPlan& plan, step::StepRow& row) const;
   std::int32_t next_checkpoint(Sequence& sequence, std::int32_t end, const step::StepRow& row) const;
