@@ -30,30 +30,29 @@ ImageQueue::ImageQueue(ComputeStrand& strand, step::ImageEncoder& encoder, Image
                                                                       strand, executor_, [this] { on_returned(); }, [this] { pump(); }) {}
 
 ImageQueue::~ImageQueue() {
-  for (auto& [digest, job] : jobs_)
+  for (auto& [key, job] : jobs_)
     for (Wish* wish : job.wishes) wish->queue_ = nullptr;
 }
 
-MediaVectors ImageQueue::find(const Pixels& pixels) {
-  const auto found = kept_.find(pixels.digest);
+MediaVectors ImageQueue::find(const Key& key) {
+  const auto found = kept_.find(key);
   if (found == kept_.end()) return nullptr;
   uses_.splice(uses_.begin(), uses_, found->second.use);
   return found->second.vectors;
 }
 
-Result<std::unique_ptr<ImageQueue::Wish>> ImageQueue::ask(SharedPixels pixels, std::int32_t priority, Arrived arrived) {
-  const Digest digest = pixels->digest;
-  auto job = jobs_.find(digest);
+Result<std::unique_ptr<ImageQueue::Wish>> ImageQueue::ask(const Key& key, SharedPixels pixels, std::int32_t priority, Arrived arrived) {
+  auto job = jobs_.find(key);
   if (job == jobs_.end()) {
     if (waiting_.size() >= options_.most_waiting)
       return Error{ErrorCode::kOverloaded, fmt::format("{} images wait to be looked at already; try again later", waiting_.size()), {}};
     const Rank rank(Clock::now(), priority, options_.priority_ageing, next_serial_++);
-    job = jobs_.emplace(digest, Job{std::move(pixels), rank, {}}).first;
-    waiting_.emplace(rank, digest);
+    job = jobs_.emplace(key, Job{std::move(pixels), rank, {}}).first;
+    waiting_.emplace(rank, key);
   }
   auto wish = std::make_unique<Wish>();
   wish->queue_ = this;
-  wish->digest_ = digest;
+  wish->key_ = key;
   wish->arrived_ = std::move(arrived);
   wish->self_ = job->second.wishes.insert(job->second.wishes.end(), wish.get());
   pump();
@@ -62,9 +61,9 @@ Result<std::unique_ptr<ImageQueue::Wish>> ImageQueue::ask(SharedPixels pixels, s
 
 // An image that nobody wants any more is not begun. What is computed is left when its step is back.
 void ImageQueue::leave(Wish& wish) {
-  const auto job = jobs_.find(wish.digest_);
+  const auto job = jobs_.find(wish.key_);
   job->second.wishes.erase(wish.self_);
-  if (!job->second.wishes.empty() || running_ == wish.digest_) return;
+  if (!job->second.wishes.empty() || running_ == wish.key_) return;
   waiting_.erase(job->second.rank);
   jobs_.erase(job);
 }
@@ -120,7 +119,7 @@ void ImageQueue::end_pass(const Result<MediaVectors>& result) {
   running_.reset();
 }
 
-void ImageQueue::keep(const Digest& digest, const MediaVectors& vectors) {
+void ImageQueue::keep(const Key& key, const MediaVectors& vectors) {
   const std::size_t bytes = vectors->size() * sizeof(float);
   if (bytes > options_.kept_bytes) return;
   while (kept_bytes_ + bytes > options_.kept_bytes) {
@@ -129,8 +128,8 @@ void ImageQueue::keep(const Digest& digest, const MediaVectors& vectors) {
     kept_.erase(oldest);
     uses_.pop_back();
   }
-  uses_.push_front(digest);
-  kept_.emplace(digest, Kept{vectors, uses_.begin()});
+  uses_.push_front(key);
+  kept_.emplace(key, Kept{vectors, uses_.begin()});
   kept_bytes_ += bytes;
 }
 

@@ -32,9 +32,11 @@ struct ImageOptions {
   std::function<void()> before_steps = {};            // if any, called on the strand when a step begins
 };
 
-// Loop only. Strand, encoder and loop outlive it; its wishes may not.
+// Loop only. Strand and encoder outlive it.
 class ImageQueue {
  public:
+  // What an image is known by, and whoever may share what becomes of it.
+  using Key = std::array<std::uint64_t, 2>;
   using Arrived = std::function<void(const Result<MediaVectors>&)>;
 
   // One of those who wait for an image. Destroying it cancels: `arrived` is not called then.
@@ -45,7 +47,7 @@ class ImageQueue {
    private:
     friend ImageQueue;
     ImageQueue* queue_ = nullptr;  // null once it has been answered
-    std::array<std::uint64_t, 2> digest_{};
+    Key key_{};
     std::list<Wish*>::iterator self_;
     Arrived arrived_;
   };
@@ -53,18 +55,16 @@ class ImageQueue {
   ImageQueue(ComputeStrand& strand, step::ImageEncoder& encoder, ImageOptions options);
   ~ImageQueue();
 
-  // Of an image by its digest, if they are kept.
-  MediaVectors find(const Pixels& pixels);
+  // What became of an image, if it is kept.
+  MediaVectors find(const Key& key);
   // Calls `arrived` later, never within this. kOverloaded.
-  Result<std::unique_ptr<Wish>> ask(SharedPixels pixels, std::int32_t priority, Arrived arrived);
+  Result<std::unique_ptr<Wish>> ask(const Key& key, SharedPixels pixels, std::int32_t priority, Arrived arrived);
 
   std::size_t kept_bytes() const { return kept_bytes_; }
   std::uint64_t computed() const { return computed_; }  // images, so far
   double running_seconds() const { return lane_.running_seconds(); }
 
  private:
-  using Digest = std::array<std::uint64_t, 2>;
-
   struct Job {
     SharedPixels pixels;
     Rank rank;
@@ -88,23 +88,23 @@ class ImageQueue {
 
   struct Kept {
     MediaVectors vectors;
-    std::list<Digest>::iterator use;
+    std::list<Key>::iterator use;
   };
 
   void pump();
   void on_returned();
   void end_pass(const Result<MediaVectors>& result);
-  void keep(const Digest& digest, const MediaVectors& vectors);
+  void keep(const Key& key, const MediaVectors& vectors);
   void leave(Wish& wish);
 
   const ImageOptions options_;
-  std::map<Digest, Job> jobs_;  // also the one that is computed
-  std::map<Rank, Digest> waiting_;
-  std::optional<Digest> running_;
+  std::map<Key, Job> jobs_;  // also the one that is computed
+  std::map<Rank, Key> waiting_;
+  std::optional<Key> running_;
   std::uint64_t next_serial_ = 0;
   std::uint64_t computed_ = 0;
-  std::map<Digest, Kept> kept_;
-  std::list<Digest> uses_;  // of what is kept, the latest first
+  std::map<Key, Kept> kept_;
+  std::list<Key> uses_;  // of what is kept, the latest first
   std::size_t kept_bytes_ = 0;
   Executor executor_;
   StrandLane lane_;  // last: its step has ended before anything that it names is destroyed

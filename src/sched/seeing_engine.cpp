@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 
 namespace braid::sched {
@@ -47,12 +48,23 @@ class SeeingEngine::SeeingTicket final : public TokenSource {
   Result<void> look() {
     for (std::size_t i = 0; i < vectors_.size(); ++i) {
       const SharedPixels& image = request_.images[i];
-      if ((vectors_[i] = engine_->images_.find(*image))) continue;
-      auto wish = engine_->images_.ask(image, request_.priority, [this, i](const Result<MediaVectors>& vectors) { on_image(i, vectors); });
+      const ImageQueue::Key key = key_of(*image);
+      if ((vectors_[i] = engine_->images_.find(key))) continue;
+      auto wish =
+          engine_->images_.ask(key, image, request_.priority, [this, i](const Result<MediaVectors>& vectors) { on_image(i, vectors); });
       if (!wish) return wish.error();
       wishes_[i] = std::move(*wish);
     }
     return {};
+  }
+
+  // As cached prefixes are, what became of an image is shared with requests of the same salt alone.
+  ImageQueue::Key key_of(const Pixels& image) const {
+    if (request_.cache_salt.empty()) return image.digest;
+    std::string all = request_.cache_salt;
+    all.append(reinterpret_cast<const char*>(image.digest.data()), sizeof(image.digest));
+    const cache::PrefixKey key = cache::xxh3_key(std::as_bytes(std::span(all)));
+    return {key.high, key.low};
   }
 
   bool has_all() const {

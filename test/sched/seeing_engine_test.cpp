@@ -175,6 +175,16 @@ TEST(SeeingEngine, EqualImagesAtOnceAreLookedAtOnce) {
   EXPECT_EQ(rig.eyes.begun, 1);
 }
 
+TEST(SeeingEngine, WhatBecameOfAnImageIsSharedAmongThoseOfASalt) {
+  SeeingRig rig;
+  for (const char* salt : {"", "mine", "yours", "mine", ""}) {
+    GenerationRequest request = SeeingRig::question({picture(7, 6)});
+    request.cache_salt = salt;
+    rig.complete(*rig.start(std::move(request)));
+  }
+  EXPECT_EQ(rig.eyes.begun, 3);
+}
+
 TEST(SeeingEngine, WhatIsKeptHasItsBytes) {
   SeeingRig rig(1, 2 * 9 * sizeof(float));
   for (const std::uint16_t image : {std::uint16_t{1}, std::uint16_t{2}, std::uint16_t{1}, std::uint16_t{3}, std::uint16_t{1}})
