@@ -73,6 +73,23 @@ TEST_P(ImageTowers, ReportNumbersThatAreNone) {
 
 INSTANTIATE_TEST_SUITE_P(Models, ImageTowers, testing::ValuesIn(image_models()), folder_test_name);
 
+// 384 pixels are 27 patches of 14 and a rest, which a convolution does not see.
+TEST(TowersOfFixedSize, DoNotSeeWhatIsLessThanAPatch) {
+  kernels::ThreadTeam team(1);
+  const auto tower = load_tower("llava", kernels::best_kernel_table(), team);
+  const Pixels exact = read_image_reference("llava").pixels;
+  constexpr std::int32_t kSide = 56;
+  constexpr std::int32_t kMore = 60;
+  Pixels larger = exact;
+  larger.tiles = {{kMore, kMore}};
+  larger.values.clear();
+  for (std::int32_t plane = 0; plane < 3; ++plane)
+    for (std::int32_t y = 0; y < kMore; ++y)
+      for (std::int32_t x = 0; x < kMore; ++x)
+        larger.values.push_back(x < kSide && y < kSide ? exact.values[static_cast<std::size_t>((plane * kSide + y) * kSide + x)] : 99.0F);
+  EXPECT_EQ(encode_image(*tower, larger), encode_image(*tower, exact));
+}
+
 TEST(TowerRevisions, FollowFromTheWeights) {
   kernels::ThreadTeam team(1);
   const auto revision = [&](const std::string& name) { return load_tower(name, kernels::best_kernel_table(), team)->weights().revision; };

@@ -15,22 +15,24 @@ Error refused(const std::string& why) { return {ErrorCode::kInvalidArgument, "th
 
 }  // namespace
 
-// Everything that an address is computed from.
+// Everything that an address is computed from. What a tile has beyond its last patches is not looked at.
 Result<void> ImageTower::check(const Pixels& pixels) const {
-  const std::int32_t unit = shape_.patch * shape_.connector.side;
+  const std::int32_t side = shape_.connector.side;
   std::int64_t values = 0;
   std::int64_t vectors = 0;
   if (pixels.tiles.empty()) return refused("it has no tiles");
   for (const PixelTile& tile : pixels.tiles) {
-    if (tile.height < unit || tile.width < unit || tile.height % unit != 0 || tile.width % unit != 0 || tile.height > kMostPixels ||
+    const std::int32_t rows = tile.height / shape_.patch;
+    const std::int32_t columns = tile.width / shape_.patch;
+    if (tile.height < shape_.patch || tile.width < shape_.patch || rows % side != 0 || columns % side != 0 || tile.height > kMostPixels ||
         tile.width > kMostPixels)
-      return refused(fmt::format("a tile has {} by {} pixels, expected multiples of {}", tile.width, tile.height, unit));
-    const std::int64_t patches = std::int64_t{tile.height / shape_.patch} * (tile.width / shape_.patch);
-    if (shape_.places == PatchPlaces::kEach && (patches != shape_.encoder.context || tile.height != tile.width))
+      return refused(fmt::format("a tile has {} by {} pixels, expected multiples of {}", tile.width, tile.height, shape_.patch * side));
+    const std::int64_t patches = std::int64_t{rows} * columns;
+    if (shape_.places == PatchPlaces::kEach && (patches != shape_.encoder.context || rows != columns))
       return refused(fmt::format("a tile has {} by {} pixels, that is {} patches; expected {} in a square", tile.width, tile.height,
                                  patches, shape_.encoder.context));
-    values += std::int64_t{3} * tile.height * tile.width;
-    vectors += patches / (shape_.connector.side * shape_.connector.side);
+    values += kPlanes * tile.height * tile.width;
+    vectors += patches / (side * side);
   }
   if (std::cmp_not_equal(pixels.values.size(), values)) return refused(fmt::format("{} values for {}", pixels.values.size(), values));
   if (shape_.order != TileOrder::kAsTheyCome) {
@@ -40,8 +42,8 @@ Result<void> ImageTower::check(const Pixels& pixels) const {
                      pixels.original_height < 1 || pixels.original_width < 1
                : tiles != 1)
       return refused("its tiles are no grid");
-    const std::int32_t side = pixels.tiles.front().height / unit;
-    vectors = std::int64_t{side} * side + (is_cut ? mosaic_size(shape_, pixels, side).vectors() : 1);
+    const std::int32_t shown = pixels.tiles.front().height / shape_.patch / side;
+    vectors = std::int64_t{shown} * shown + (is_cut ? mosaic_size(shape_, pixels, shown).vectors() : 1);
   }
   if (vectors != pixels.vectors) return refused(fmt::format("{} tokens stand for {} vectors", pixels.vectors, vectors));
   return {};
