@@ -40,6 +40,8 @@ void check_tower(const TowerShape& tower, const std::function<void(ErrorCode, co
   if (tower.connector.side < 1) return fail(ErrorCode::kBadFile, "no patch makes a vector");
   if (encoder.head_dim % (tower.rotation ? 4 : 1) != 0)
     return fail(ErrorCode::kUnsupported, fmt::format("heads of {} values cannot turn by rows and columns", encoder.head_dim));
+  if (tower.order != TileOrder::kAsTheyCome && tower.places != PatchPlaces::kEach)
+    return fail(ErrorCode::kUnsupported, "tiles of any size make no picture");
   if (tower.places == PatchPlaces::kNone) return;
   const auto side = encoder.context < 1 ? 0 : std::llround(std::sqrt(static_cast<double>(encoder.context)));
   if (side < 1 || side * side != encoder.context)
