@@ -11,10 +11,10 @@ const images = path.join(sourceFolder, "test/model/reference/images");
 const reference_of = (name) => JSON.parse(readFileSync(path.join(images, name, "reference.json"), "utf8")).picture;
 const picture = `data:image/png;base64,${readFileSync(path.join(images, "picture.png")).toString("base64")}`;
 
-// What the models' chat templates write in the place of an image.
+// What the models' chat templates write in the place of an image. Not Idefics 3 and SmolVLM: their references were made where torchvision had
+// no Lanczos, and another kernel took its place.
 const placeholders = {
-  llava: "<image>", "llava-next": "<image>", "llava-onevision": "<image>", idefics3: "<image>", smolvlm: "<image>",
-  internvl: "<IMG_CONTEXT>", pixtral: "[IMG]", mistral3: "[IMG]",
+  llava: "<image>", "llava-next": "<image>", "llava-onevision": "<image>", internvl: "<IMG_CONTEXT>", pixtral: "[IMG]", mistral3: "[IMG]",
   "qwen2-vl": "<|vision_start|><|image_pad|><|vision_end|>", "qwen2.5-vl": "<|vision_start|><|image_pad|><|vision_end|>",
   "qwen3-vl": "<|vision_start|><|image_pad|><|vision_end|>",
 };
@@ -24,7 +24,7 @@ const template = (placeholder) =>
   "{%- for message in messages -%}{%- if message.content is string -%}{{ message.content }}{%- else -%}{%- for part in message.content -%}" +
   `{%- if part.type == 'image' -%}{{ '${placeholder}' }}{%- else -%}{{ part.text }}{%- endif -%}{%- endfor -%}{%- endif -%}{%- endfor -%}`;
 
-function serve_models(t, names, options = []) {
+function serve_models(t, names, options = [], kv_memory = "64M") {
   const folder = temporaryFolder(t);
   const templates = names.map((name) => {
     const file = path.join(folder, `${name}.jinja`);
@@ -32,7 +32,7 @@ function serve_models(t, names, options = []) {
     return ["--chat-template", file];
   });
   return serve(t, [...names.map((name) => path.join(images, name)), ...templates.flat(), "--dtype", "f32", "--kv-dtype", "f32", "--kv-memory",
-    "64M", ...options]);
+    kv_memory, ...options]);
 }
 
 const shown = (url = picture) => ({ type: "image_url", image_url: { url } });
@@ -42,7 +42,7 @@ const question = (model, more = {}, content = [{ type: "text", text: "describe "
 async function ask(server, body, status = 200) {
   const response = await post(`${server.url}/v1/chat/completions`, body);
   const answer = await response.json();
-  assert.equal(response.status, status, JSON.stringify(answer));
+  assert.equal(response.status, status, `${body.model}: ${JSON.stringify(answer)}`);
   return answer;
 }
 
@@ -62,7 +62,7 @@ test("what a picture's file says is what transformers reads in it, and the same 
     assert.equal(answer.usage.prompt_tokens, reference.input_ids.length, name);
     const best = log_softmax(reference.last_logits).sort((a, b) => b - a).slice(0, 20);
     answer.choices[0].logprobs.content[0].top_logprobs.forEach(({ logprob }, i) =>
-      assert.ok(Math.abs(logprob - best[i]) < 1e-2, `${name}, best token ${i}: ${logprob}, transformers has ${best[i]}`));
+      assert.ok(Math.abs(logprob - best[i]) < 2e-3, `${name}, best token ${i}: ${logprob}, transformers has ${best[i]}`));
     const again = await ask(server, question(name));
     assert.deepEqual(logprobs_of(again), logprobs_of(answer), name);
     assert.equal(again.usage.prompt_tokens_details.cached_tokens, reference.input_ids.length - 1, name);
@@ -70,7 +70,7 @@ test("what a picture's file says is what transformers reads in it, and the same 
 });
 
 test("several images, in several turns and beside others, give the same bits alone and together", async (t) => {
-  const names = ["llava", "qwen2-vl", "idefics3"];
+  const names = ["llava", "qwen2-vl", "pixtral"];
   const server = await serve_models(t, names);
   const talk = (name, i) => ({
     ...question(name),
@@ -87,7 +87,7 @@ test("several images, in several turns and beside others, give the same bits alo
 });
 
 test("streams go on, and answers stay the same bits, when blocks run out beside images", async (t) => {
-  const server = await serve_models(t, ["llava"], ["--kv-memory", "160K", "--ctx", "256"]);
+  const server = await serve_models(t, ["llava"], ["--ctx", "256"], "160K");
   const expected = logprobs_of(await ask(server, question("llava", { max_tokens: 40, ignore_eos: true })));
   const bodies = Array.from({ length: 8 }, (_, i) => question("llava", { max_tokens: 40, ignore_eos: true, cache_salt: `client ${i}` }));
   const answers = await Promise.all(bodies.map((body) => ask(server, body)));

@@ -236,7 +236,7 @@ def idefics3(out, name="idefics3"):
 def internvl(out):
     ctx = tid("<IMG_CONTEXT>")
     vis = T.InternVLVisionConfig(**W, image_size=[56, 56], patch_size=[14, 14])
-    cfg = T.InternVLConfig(vision_config=vis, text_config=T.Qwen2Config(**B), image_token_id=ctx, downsample_ratio=0.5)
+    cfg = T.InternVLConfig(vision_config=vis, text_config=T.Qwen2Config(**B), image_token_id=ctx, image_seq_length=4, downsample_ratio=0.5)
     m = rnd(T.InternVLForConditionalGeneration(cfg))
     px = torch.stack([value_of(t, 56, 56) for t in range(3)])
     proc = T.GotOcr2ImageProcessor(size={"height": 56, "width": 56}, crop_to_patches=True, min_patches=1, max_patches=4)
@@ -273,6 +273,8 @@ def mistral3(out):
     proc = T.PixtralImageProcessor(size={"longest_edge": 112}, patch_size={"height": 28, "width": 28})
     both(out, "mistral3", m, kw, {"tiles": [[56, 84]]}, row_ids(3), tid("[IMG]"), proc,
          picture_ids=lambda px: row_ids(int(px["image_sizes"][0][1]) // 28))
+    # Its processor multiplies the patch of this file by spatial_merge_size.
+    T.PixtralImageProcessor(size={"longest_edge": 112}, patch_size={"height": 14, "width": 14}).save_pretrained(out / "mistral3")
 
 
 QWEN = dict(image_token_id=tid("<|image_pad|>"), video_token_id=tid("<|video_pad|>"), vision_start_token_id=tid("<|vision_start|>"),
