@@ -4,8 +4,9 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
-import { serve, sourceFolder, temporaryFolder } from "./support/processes.mjs";
-import { collect, frees_everything, post } from "./support/client.mjs";
+import { braid, serve, sourceFolder, temporaryFolder } from "./support/processes.mjs";
+import { collect, frees_everything, metric, post } from "./support/client.mjs";
+import { write_llava_tower } from "./support/mmproj.mjs";
 
 const images = path.join(sourceFolder, "test/model/reference/images");
 const reference_of = (name) => JSON.parse(readFileSync(path.join(images, name, "reference.json"), "utf8")).picture;
@@ -18,6 +19,7 @@ const placeholders = {
   "qwen2-vl": "<|vision_start|><|image_pad|><|vision_end|>", "qwen2.5-vl": "<|vision_start|><|image_pad|><|vision_end|>",
   "qwen3-vl": "<|vision_start|><|image_pad|><|vision_end|>",
 };
+const gemma3 = "<start_of_image>";  // the words of its processor around an image are not those of the reference
 
 // Texts and images as they come, and nothing around them.
 const template = (placeholder) =>
@@ -28,7 +30,7 @@ function serve_models(t, names, options = [], kv_memory = "64M") {
   const folder = temporaryFolder(t);
   const templates = names.map((name) => {
     const file = path.join(folder, `${name}.jinja`);
-    writeFileSync(file, template(placeholders[name]));
+    writeFileSync(file, template(placeholders[name] ?? gemma3));
     return ["--chat-template", file];
   });
   return serve(t, [...names.map((name) => path.join(images, name)), ...templates.flat(), "--dtype", "f32", "--kv-dtype", "f32", "--kv-memory",
@@ -86,15 +88,45 @@ test("several images, in several turns and beside others, give the same bits alo
   await frees_everything(server.url);
 });
 
+// Blocks of 8 tokens end within images, whose tokens Gemma 3 lets see each other both ways, and rotary positions of Qwen2-VL run behind.
 test("streams go on, and answers stay the same bits, when blocks run out beside images", async (t) => {
-  const server = await serve_models(t, ["llava"], ["--ctx", "256"], "160K");
-  const expected = logprobs_of(await ask(server, question("llava", { max_tokens: 40, ignore_eos: true })));
-  const bodies = Array.from({ length: 8 }, (_, i) => question("llava", { max_tokens: 40, ignore_eos: true, cache_salt: `client ${i}` }));
-  const answers = await Promise.all(bodies.map((body) => ask(server, body)));
-  for (const answer of answers) assert.deepEqual(logprobs_of(answer), expected);
-  const stream = await collect(await post(`${server.url}/v1/chat/completions`, question("llava", { stream: true })));
-  assert.ok(stream.done);
-  await frees_everything(server.url);
+  const preempted = [];
+  for (const [name, memory] of [["llava", "48K"], ["gemma3", "160K"], ["qwen2-vl", "48K"]]) {
+    const server = await serve_models(t, [name], ["--ctx", "128", "--block-size", "8"], memory);
+    const long = { max_tokens: 40, ignore_eos: true };
+    const expected = logprobs_of(await ask(server, question(name, long)));
+    const bodies = Array.from({ length: 12 }, (_, i) => question(name, { ...long, cache_salt: `client ${i % 4}` }));
+    const answers = await Promise.all(bodies.map((body) => ask(server, body)));
+    for (const answer of answers) assert.deepEqual(logprobs_of(answer), expected, name);
+    preempted.push(await metric(server.url, "braid_preemptions_total"));
+    const stream = await collect(await post(`${server.url}/v1/chat/completions`, question(name, { stream: true })));
+    assert.ok(stream.done);
+    await frees_everything(server.url);
+  }
+  assert.ok(preempted.every((times) => times > 0), `blocks did run out: ${preempted}`);
+});
+
+test("a file with the tower beside a GGUF file, or named by --mmproj, gives the folder's answers", async (t) => {
+  const folder = temporaryFolder(t);
+  const text = path.join(folder, "llava.gguf");
+  const tower = path.join(folder, "mmproj-llava.gguf");
+  const jinja = path.join(folder, "llava.jinja");
+  writeFileSync(jinja, template(placeholders.llava));
+  assert.equal((await braid(t, ["convert", path.join(images, "llava"), text])).code, 0);
+  const exact = ["--dtype", "f32", "--kv-dtype", "f32", "--kv-memory", "64M", "--chat-template", jinja];
+  const blind = await serve(t, [text, ...exact]);
+  await ask(blind, question("llava"), 400);
+  const expected = logprobs_of(await ask(await serve_models(t, ["llava"]), question("llava")));
+  const elsewhere = path.join(temporaryFolder(t), "eyes.gguf");
+  write_llava_tower(path.join(images, "llava"), elsewhere);
+  const named = await serve(t, [text, "--mmproj", elsewhere, ...exact]);
+  assert.deepEqual(logprobs_of(await ask(named, question("llava"))), expected);
+  write_llava_tower(path.join(images, "llava"), tower);
+  const found = await serve(t, [text, ...exact]);
+  assert.deepEqual(logprobs_of(await ask(found, question("llava"))), expected);
+  const wrong = await braid(t, ["serve", text, "--mmproj", text, "--port", "0", ...exact]);
+  assert.notEqual(wrong.code, 0);
+  assert.match(wrong.stderr, /no file of an image tower/);
 });
 
 test("an image that is no image is refused with a sentence, and so is one where nothing sees", async (t) => {
