@@ -181,12 +181,6 @@ TEST_F(ConfigFile, IsReadAgainForWhatMayChange) {
   EXPECT_THAT(configure_again(options).error().message, HasSubstr("is 'log-level' meant?"));
 }
 
-TEST_F(ConfigFile, LimitsMayChangeWhereTheyAreThoseOfKeys) {
-  const ServeOptions options = options_of(write("requests-per-minute: 5\n"));
-  write("requests-per-minute: 6\n");
-  EXPECT_EQ(configure_again(options)->waiting, std::vector<std::string>{"requests-per-minute"});
-}
-
 // Another server's settings: what it is told for each, and that the option does it.
 TEST_F(ConfigFile, SettingsOfAnotherServerAreToldApart) {
   const std::vector<std::pair<std::string, std::string>> told = {{"adapter_path", "'lora: NAME=PATH'"},

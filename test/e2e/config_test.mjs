@@ -63,8 +63,10 @@ test("SIGHUP and POST /v1/admin/reload take what may change, and tell what may n
   const refused = await reload();
   assert.equal(refused.status, 500);
   assert.match((await refused.json()).error.message, /braid\.yaml:3: there is no option 'max-bach': is 'max-batch' meant\?; the options of before stay/);
-  options("log-level: info\nmax-batch: 7\ndrain-timeout: 3s\n");
-  assert.deepEqual(await (await reload()).json(), { object: "reload", api_keys: 0, changed: ["drain-timeout", "log-level"], waiting: ["max-batch"] });
+  options("log-level: info\nmax-batch: 7\ndrain-timeout: 3s\nrequests-per-minute: 9\n");
+  assert.deepEqual(await (await reload()).json(),
+    { object: "reload", api_keys: 0, changed: ["drain-timeout", "log-level", "requests-per-minute"], waiting: ["max-batch"] });
+  assert.equal((await post(`${server.url}/v1/completions`, { prompt: "Once", max_tokens: 1 })).headers.get("x-ratelimit-limit-requests"), "9");
   assert.doesNotMatch(server.errors, /SIGUSR1/);
   server.child.kill("SIGUSR1");
   await logged(/SIGUSR1/);

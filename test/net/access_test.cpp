@@ -137,6 +137,18 @@ TEST(Callers, AreToldWhichOptionsHaveChanged) {
   EXPECT_EQ(reply.body, R"({"object":"reload","api_keys":2,"changed":["drain-delay","log-level"],"waiting":["max-batch"]})");
 }
 
+TEST(Callers, WithoutKeysAreLimitedAnewFromNowOn) {
+  const auto now = std::chrono::steady_clock::now();
+  net::access::KeyRing ring({}, {}, now);
+  const std::shared_ptr<net::access::Account> everybody = ring.identify({}).value();
+  EXPECT_TRUE(net::access::Visit::begin(everybody, now));
+  ring.limit_anonymous({.requests_per_minute = 1}, now);
+  EXPECT_TRUE(net::access::Visit::begin(everybody, now));
+  EXPECT_EQ(net::access::Visit::begin(everybody, now).error().code, ErrorCode::kRateLimited);
+  ring.limit_anonymous({}, now);
+  EXPECT_TRUE(net::access::Visit::begin(everybody, now));
+}
+
 TEST(LogTail, KeepsTheLastLinesWithTheirNumbers) {
   net::LogTail tail;
   EXPECT_EQ(tail.after(0, 10).first, 1U);

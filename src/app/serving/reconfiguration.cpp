@@ -12,13 +12,11 @@
 namespace braid::app {
 namespace {
 
-// Limits are those of keys: they are read with the keys.
 constexpr std::array<std::string_view, 3> kLimits = {"requests-per-minute", "tokens-per-minute", "concurrent-requests"};
-constexpr std::array<std::string_view, 3> kAtAnyTime = {"log-level", "drain-delay", "drain-timeout"};
+constexpr std::array<std::string_view, 3> kOthers = {"log-level", "drain-delay", "drain-timeout"};
 
-bool may_change(std::string_view key, const ServeOptions& options) {
-  const bool is_limit = std::ranges::find(kLimits, key) != kLimits.end();
-  return (is_limit && !options.access.api_key_file.empty()) || std::ranges::find(kAtAnyTime, key) != kAtAnyTime.end();
+bool may_change(std::string_view key) {
+  return std::ranges::find(kLimits, key) != kLimits.end() || std::ranges::find(kOthers, key) != kOthers.end();
 }
 
 }  // namespace
@@ -33,7 +31,7 @@ Result<Reconfiguration> configure_again(const ServeOptions& before) {
   for (const auto& [key, text] : again.options.settings) {
     const auto old = before.settings.find(key);
     if (old != before.settings.end() && old->second == text) continue;
-    (may_change(key, before) ? again.taken : again.waiting).push_back(key);
+    (may_change(key) ? again.taken : again.waiting).push_back(key);
   }
   return again;
 }

@@ -294,6 +294,7 @@ Result<net::Reloaded> Serving::read_options_again() {
   if (!again->waiting.empty()) spdlog::warn("options that changed and wait for a restart: {}", fmt::join(again->waiting, ", "));
   take_options(current_, *again);
   logging_.set_level(current_.log.level);
+  server_->limit_anonymous(current_.access.limits);
   return net::Reloaded{.changed = again->taken, .waiting = again->waiting};
 }
 

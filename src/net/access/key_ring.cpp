@@ -32,6 +32,12 @@ void KeyRing::replace(std::vector<ApiKey> keys, Clock::time_point now) {
   }
 }
 
+void KeyRing::limit_anonymous(const Limits& limits, Clock::time_point now) {
+  Rules rules = anonymous_->rules();
+  rules.limits = limits;
+  anonymous_->set_rules(std::move(rules), now);
+}
+
 Result<std::shared_ptr<Account>> KeyRing::identify(std::span<const std::string> keys) const {
   if (!required_) return anonymous_;
   std::shared_ptr<Account> account;

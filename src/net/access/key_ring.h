@@ -21,6 +21,8 @@ class KeyRing {
   // In place of those of before. What a name has used stays used, also while it has no key, and requests run on, also those of keys that
   // are gone.
   void replace(std::vector<ApiKey> keys, Clock::time_point now);
+  // Of who has no key, where none is wanted.
+  void limit_anonymous(const Limits& limits, Clock::time_point now);
 
   // Whether nobody is let in without one.
   bool required() const { return required_; }

@@ -55,6 +55,8 @@ Result<std::uint16_t> Server::start(std::vector<ListeningSocket> given) {
   return port;
 }
 
+void Server::limit_anonymous(const access::Limits& limits) { service_->keys.limit_anonymous(limits, std::chrono::steady_clock::now()); }
+
 void Server::replace_api_keys(std::vector<access::ApiKey> keys) {
   service_->keys.replace(std::move(keys), std::chrono::steady_clock::now());
 }

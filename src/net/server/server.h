@@ -46,6 +46,7 @@ class Server {
 
   // In place of those of before: requests that run go on, also those whose key is gone.
   void replace_api_keys(std::vector<access::ApiKey> keys);
+  void limit_anonymous(const access::Limits& limits);  // of all clients together, on a server without keys
 
   void stop_accepting();
 
