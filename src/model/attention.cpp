@@ -26,8 +26,12 @@ void Attention::project(const step::Pass& pass, const LayerShape& shape, const L
   if (shape.attention.latent) return latent_.project(pass, shape, layer, pool, group, space);
   const AttentionWeights& weights = layer.attention;
   const auto rows = static_cast<std::int64_t>(pass.tokens.size());
-  const std::array projections{Product{&weights.query.matrix, space.query}, Product{&weights.key.matrix, space.key},
-                               Product{&weights.value.matrix, space.value}, Product{&weights.gate.matrix, space.attention_gate}};
+  const bool apart = stays_apart(shape.attention, weights);
+  const auto product = [&](const LinearWeights& linear, const Rows& out) {
+    return Product{.weights = &linear.matrix, .out = out, .stays_apart = apart};
+  };
+  const std::array projections{product(weights.query, space.query), product(weights.key, space.key), product(weights.value, space.value),
+                               Product{&weights.gate.matrix, space.attention_gate}};
   const bool has_gate = shape.attention.gate.outputs > 0;
   products_.run(std::span(projections).first(has_gate ? 4 : 3), rows, space, [&](std::int64_t row, float* scratch) {
     return residual_.read(row, shape.attention_norm, layer.attention_norm, space, scratch);
@@ -63,27 +67,42 @@ void Attention::rotate_and_store(const kernels::AttentionRow& token, std::int64_
     const Angles& angles = space.angles[static_cast<std::size_t>(shape.rotary)];
     table_.rope(heads, count, shape.head_dim, rope.rotated, angles.cos_of(row), angles.sin_of(row), rope.interleaved);
   };
-  float* query = space.query[row];
-  float* key = space.key[row];
-  float* value = space.value[row];
-  finish(query, shape.heads, weights.query.bias);
-  finish(key, shape.kv_heads, weights.key.bias);
-  finish(value, shape.kv_heads, weights.value.bias);
+  // Of heads that ranks divide, this one stores its own, and where it has no others it sees to these alone.
+  const bool apart = stays_apart(shape, weights);
+  const std::int32_t queries_each = shape.heads / shape.kv_heads;
+  const std::int32_t kv_heads = apart ? share().heads(shape.kv_heads) : shape.kv_heads;
+  const std::int64_t own = std::int64_t{share().first_head(shape.kv_heads)} * shape.head_dim;
+  float* query = space.query[row] + (apart ? own * queries_each : 0);
+  float* key = space.key[row] + (apart ? own : 0);
+  float* value = space.value[row] + (apart ? own : 0);
+  finish(query, kv_heads * queries_each, weights.query.bias);
+  finish(key, kv_heads, weights.key.bias);
+  finish(value, kv_heads, weights.value.bias);
   const auto norm_both = [&] {
-    norm_heads(query, shape.heads, shape.query_norm, weights.query_norm);
-    norm_heads(key, shape.kv_heads, shape.key_norm, weights.key_norm);
+    norm_heads(query, kv_heads * queries_each, shape.query_norm, weights.query_norm);
+    norm_heads(key, kv_heads, shape.key_norm, weights.key_norm);
   };
   if (!shape.norm_after_rotation) norm_both();
-  rotate(query, shape.heads);
-  rotate(key, shape.kv_heads);
+  rotate(query, kv_heads * queries_each);
+  rotate(key, kv_heads);
   if (shape.norm_after_rotation) norm_both();
   if (shape.growth > 0.0F) {
     const double grown = 1.0 + static_cast<double>(shape.growth) * fixed_log(1.0 + token.position / shape.growth_period);
-    std::transform(query, query + shape.query_width(), query, [&](float x) { return x * static_cast<float>(grown); });
+    std::transform(query, query + std::int64_t{kv_heads} * queries_each * shape.head_dim, query,
+                   [&](float x) { return x * static_cast<float>(grown); });
   }
-  // Of heads that ranks divide, this one stores its own.
-  const std::int64_t own = std::int64_t{share().first_head(shape.kv_heads)} * shape.head_dim;
-  table_.kv_store(pool, token.blocks[token.position / pool.block_tokens], token.position % pool.block_tokens, key + own, value + own);
+  const std::int64_t stored = apart ? 0 : own;
+  table_.kv_store(pool, token.blocks[token.position / pool.block_tokens], token.position % pool.block_tokens, key + stored, value + stored);
+}
+
+// Heads are whole panels, and nothing that is done to one depends on another or on its index.
+bool Attention::stays_apart(const AttentionShape& shape, const AttentionWeights& weights) const {
+  if (!share().divides(shape.kv_heads) || std::int64_t{share().heads(shape.kv_heads)} * shape.head_dim % kernels::kPanel != 0) return false;
+  const auto is_of_one_head = [&](const NormShape& norm) {
+    return norm.kind == NormShape::Kind::kNone || (norm.width == shape.head_dim && norm.rows == 1);
+  };
+  return weights.query.bias.empty() && weights.key.bias.empty() && weights.value.bias.empty() && is_of_one_head(shape.query_norm) &&
+         is_of_one_head(shape.key_norm);
 }
 
 void Attention::attend(std::int64_t rows, const LayerShape& layer_shape, const step::Visibility& visible, const LayerWeights& layer,

@@ -36,6 +36,7 @@ class Attention {
   Share share() const { return products_.ranks() != nullptr ? products_.ranks()->share() : Share{}; }
   void rotate_and_store(const kernels::AttentionRow& token, std::int64_t row, const AttentionShape& shape, const AttentionWeights& weights,
                         const kernels::KvLayer& pool, Workspace& space) const;
+  bool stays_apart(const AttentionShape& shape, const AttentionWeights& weights) const;
   const float* gated(const float* found, const float* gate, std::int64_t width, float* out) const;
   // Fills space.attended.
   void gather(const kernels::AttentionArgs& shared, std::int64_t rows, Workspace& space) const;

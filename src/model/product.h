@@ -14,6 +14,7 @@ struct Product {
   Rows out;  // [rows, weights->outputs]
   bool accumulate = false;
   const kernels::PackedMatrix* up = nullptr;  // MatmulArgs
+  bool stays_apart = false;                   // where ranks compute it, each needs its own outputs alone
 };
 
 // A product of some of the rows, which were prepared for it.

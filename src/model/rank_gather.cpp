@@ -6,8 +6,10 @@
 namespace braid::model {
 
 void RankGather::gather(std::span<const PreparedProduct> products) {
+  if (std::ranges::all_of(products, [](const PreparedProduct& product) { return product.product.stays_apart; })) return;
   gather_parts(products.size(), [&](std::int32_t rank, std::size_t i) {
     const PreparedProduct& product = products[i];
+    if (product.product.stays_apart) return Columns{};
     const kernels::PackedMatrix& weights = *product.product.weights;
     const kernels::PanelRange panels = share_.panels_of(rank, weights.panels());
     return Columns{.rows = product.product.out,
