@@ -35,8 +35,8 @@ TEST(RankMessages, ComeAsTheyWent) {
   EXPECT_EQ(pass.sequences[0].count, 2);
   ASSERT_EQ(pass.snapshots.size(), 1U);
 
-  Setup setup;
-  write(Setup{.model = "/models/a.gguf", .context = 4096, .threads = 3}, bytes);
+  ranks::Setup setup;
+  write(ranks::Setup{.model = "/models/a.gguf", .context = 4096, .threads = 3}, bytes);
   ASSERT_TRUE(read(bytes, setup));
   EXPECT_EQ(setup.model, "/models/a.gguf");
   EXPECT_EQ(setup.context, 4096);
