@@ -63,7 +63,7 @@ enum class Pooling : std::uint8_t {
   kLast,   // the last token's
   kMean,   // the mean of all tokens, summed in the order of their positions
   kFirst,  // the first token's ("cls")
-  kEach,   // every token's, one after the other in one vector
+  kEach,   // every token's from GenerationRequest::pooled_from on, one after the other in one vector
 };
 
 // What a request that pools gets of its vector.
@@ -108,6 +108,7 @@ struct GenerationRequest {
   std::int32_t priority = 0;         // [-100, 100]; lower first
   Pooling pooling = Pooling::kNone;  // other than kNone: one PooledVector comes, and no answer; max_tokens does not count
   PooledOutput pooled_output = PooledOutput::kVector;
+  std::int32_t pooled_from = 0;       // kEach: the first token whose vector is wanted
   std::int32_t task = 0;              // of a model that has weights of their own for several, which: VectorRules::tasks, from 1; 0: none
   std::int32_t second_text = 0;       // of a prompt of two texts that an encoder reads, where the second one begins; 0: there is one
   std::int32_t prompt_logprobs = -1;  // as SamplingParams::top_logprobs, for the prompt's tokens; such a request reads no cache

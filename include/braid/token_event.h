@@ -36,7 +36,7 @@ struct PromptTokens {
 
 // What GenerationRequest::pooling asks for.
 struct PooledVector {
-  std::vector<float> values;  // [the model's width]; each a finite number
+  std::vector<float> values;  // [the model's width], or [classes]; of kEach [tokens] of these; each a finite number
 };
 
 enum class FinishReason {

@@ -391,7 +391,7 @@ void LanguageModel::start_slots(const step::StepPlan& plan) {
     } catch (const std::exception& error) {
       throw step::RowFailure(start.slot, error.what());
     }
-    pools_[start.slot].start(start.pooling, model_.embedding);
+    pools_[start.slot].start(start.pooling, model_.embedding, start.pooled_from);
     outputs_[start.slot] = start.pooled_output;
   }
 }
@@ -466,8 +466,11 @@ void LanguageModel::report_vector(const step::StepRow& row, step::RowResult& row
   std::vector<float> vector = pools_[row.slot].vector();
   if (vector.empty()) return;
   if (outputs_[row.slot] == PooledOutput::kScores) {
-    std::vector<float> scores(static_cast<std::size_t>(head_.classes()));
-    head_.apply(vector, scores);
+    const auto classes = static_cast<std::size_t>(head_.classes());
+    const std::size_t tokens = vector.size() / hidden_.size();
+    std::vector<float> scores(tokens * classes);
+    for (std::size_t i = 0; i < tokens; ++i)
+      head_.apply(std::span(vector).subspan(i * hidden_.size(), hidden_.size()), std::span(scores).subspan(i * classes, classes));
     vector = std::move(scores);
   }
   row_result.vector_begin = static_cast<std::uint32_t>(result.vectors.size());

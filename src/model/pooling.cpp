@@ -5,8 +5,9 @@
 
 namespace braid::model {
 
-void Pool::start(Pooling pooling, std::int32_t width) {
+void Pool::start(Pooling pooling, std::int32_t width, std::int32_t from) {
   pooling_ = pooling;
+  from_ = pooling == Pooling::kEach ? from : 0;
   count_ = 0;
   each_ = {};
   if (pooling != Pooling::kNone) sum_.assign(static_cast<std::size_t>(width), 0.0);

@@ -12,8 +12,8 @@ namespace braid::model {
 // The mean is a sum in the order of positions, in double: the same bits however the sequence was cut into slices.
 class Pool {
  public:
-  // `width`: of a hidden state.
-  void start(Pooling pooling, std::int32_t width);
+  // `width`: of a hidden state; `from`: with kEach, the first token whose own is wanted.
+  void start(Pooling pooling, std::int32_t width, std::int32_t from = 0);
 
   bool is_off() const { return pooling_ == Pooling::kNone; }
 
@@ -25,8 +25,9 @@ class Pool {
       case Pooling::kLast:
         return is_last;
       case Pooling::kMean:
-      case Pooling::kEach:
         return true;
+      case Pooling::kEach:
+        return position >= from_;
       case Pooling::kFirst:
         return position == 0;
     }
@@ -36,7 +37,9 @@ class Pool {
   // The next of the tokens that it wants. hidden: [width].
   void add(std::span<const float> hidden);
   // Whether the token at `position` may come next.
-  bool expects(std::int32_t position) const { return (pooling_ != Pooling::kMean && pooling_ != Pooling::kEach) || count_ == position; }
+  bool expects(std::int32_t position) const {
+    return (pooling_ != Pooling::kMean && pooling_ != Pooling::kEach) || from_ + count_ == position;
+  }
 
   // The vector: of kEach so many of the width as tokens were added. Empty when nothing was, or when a number of it is none.
   std::vector<float> vector() const;
@@ -45,6 +48,7 @@ class Pool {
   Pooling pooling_ = Pooling::kNone;
   std::vector<double> sum_;  // [width]
   std::vector<float> each_;  // of kEach: [count, width]
+  std::int32_t from_ = 0;
   std::int32_t count_ = 0;
 };
 

@@ -150,6 +150,7 @@ void BatchPlanner::add_start(Sequence& sequence, step::StepPlan& plan) const {
   start.generated = sequence.generated();
   start.pooling = sequence.pooling;
   start.pooled_output = sequence.pooled_output;
+  start.pooled_from = sequence.pooled_from;
   start.mirostat_mu = sequence.mirostat_mu;
   start.constraint = sequence.constraint;
   if (draft_tokens_ > 0) start.speculation = sequence.speculation;

@@ -38,6 +38,8 @@ Result<std::int32_t> answer_room(const GenerationRequest& request, const Schedul
   if (request.stop.max_tokens < 0) return invalid_argument("max_tokens must be at least 0", "max_tokens");
   if (request.pooling != Pooling::kNone && request.prompt_logprobs >= 0)
     return invalid_argument("a request for a vector gives no log-probabilities", "prompt_logprobs");
+  if (request.pooling == Pooling::kEach && (request.pooled_from < 0 || std::cmp_greater_equal(request.pooled_from, request.prompt.size())))
+    return invalid_argument("the first token whose vector is wanted is none of the prompt's", "prompt");
   const std::int32_t wanted = request.pooling == Pooling::kNone ? request.stop.max_tokens : 0;
   const auto prompt = static_cast<std::int64_t>(request.prompt.size());
   const std::int64_t context = options.context_length;

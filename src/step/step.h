@@ -48,9 +48,10 @@ struct SlotStart {
   std::uint32_t history_count = 0;
   float mirostat_mu = 0.0F;                           // RowResult::mirostat_mu of the last token; unused before the first
   std::shared_ptr<const Constraint> constraint = {};  // of the answer; null: none
-  // With kMean or kFirst the rows that follow bring all positions from 0 on, each once and in order.
+  // With kMean, kFirst or kEach the rows that follow bring all positions from 0 on, each once and in order.
   Pooling pooling = Pooling::kNone;
   PooledOutput pooled_output = PooledOutput::kVector;  // what the model's head makes of the vector in its place: class scores
+  std::int32_t pooled_from = 0;                        // kEach: the first token
   Speculation speculation = {.method = DraftMethod::kOff};
   RecentAnswers recent = {};  // of the same client; null: none
 };

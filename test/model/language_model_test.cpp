@@ -305,10 +305,14 @@ TEST_F(LanguageModelSteps, GiveTheLogProbabilitiesOfPromptTokens) {
 // Beside a sequence that decodes, in slices of every size: the same bits, and what the hidden states of single tokens add up to.
 TEST_F(LanguageModelSteps, PoolAPromptAlikeHoweverItIsSliced) {
   const std::vector<TokenId> prompt{1, 314, 206, 1454, 8, 2, 206, 1, 319, 206};
-  const auto vector_of = [&](Pooling pooling, std::int32_t length, std::int32_t slice) {
+  const auto vector_of = [&](Pooling pooling, std::int32_t length, std::int32_t slice, std::int32_t from = 0) {
     plan_ = {};
     plan_.blocks = {3, 1, 2};
-    plan_.starts = {{.slot = 0, .sampling = kGreedy, .stop = {.max_tokens = 0, .stop_token_ids = {}}, .pooling = pooling},
+    plan_.starts = {{.slot = 0,
+                     .sampling = kGreedy,
+                     .stop = {.max_tokens = 0, .stop_token_ids = {}},
+                     .pooling = pooling,
+                     .pooled_from = from},
                     {.slot = 1, .sampling = kGreedy, .stop = {.max_tokens = 100, .ignore_eos = true, .stop_token_ids = {}}}};
     plan_.tokens = prompt;
     std::int32_t other = 0;
@@ -328,7 +332,7 @@ TEST_F(LanguageModelSteps, PoolAPromptAlikeHoweverItIsSliced) {
       plan_.starts.clear();
     }
     const step::RowResult& row = result_.rows[1];
-    const auto vectors = static_cast<std::uint32_t>(pooling == Pooling::kEach ? length : 1);
+    const auto vectors = static_cast<std::uint32_t>(pooling == Pooling::kEach ? length - from : 1);
     EXPECT_EQ(row.vector_count, vectors * static_cast<std::uint32_t>(model_->shape().embedding));
     const auto begin = result_.vectors.begin() + row.vector_begin;
     return std::vector<float>(begin, begin + row.vector_count);
@@ -341,6 +345,8 @@ TEST_F(LanguageModelSteps, PoolAPromptAlikeHoweverItIsSliced) {
     std::vector<float> each;
     for (const auto& state : states) each.insert(each.end(), state.begin(), state.end());
     EXPECT_EQ(vector_of(Pooling::kEach, 10, slice), each) << slice;
+    each.erase(each.begin(), each.begin() + 4 * model_->shape().embedding);
+    EXPECT_EQ(vector_of(Pooling::kEach, 10, slice, 4), each) << slice;
     std::vector<float> mean = vector_of(Pooling::kMean, 10, slice);
     for (std::size_t i = 0; i < mean.size(); ++i) {
       double sum = 0.0;
