@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
 
 namespace braid::model {
 namespace {
@@ -32,6 +33,14 @@ ClassHead ClassHead::judging(const kernels::KernelTable& table, const kernels::P
   table.unpack_row(output, yes, head.weights_.data());
   table.unpack_row(output, no, other.data());
   for (std::size_t i = 0; i < other.size(); ++i) head.weights_[i] -= other[i];
+  return head;
+}
+
+ClassHead ClassHead::of(std::int64_t width, std::vector<float> weights, std::vector<float> bias) {
+  ClassHead head;
+  head.width_ = width;
+  head.weights_ = std::move(weights);
+  head.bias_ = std::move(bias);
   return head;
 }
 

@@ -24,6 +24,9 @@ class ClassHead {
   // One class: how much more a model's next token is `yes` than `no`. output: [vocab, width].
   static ClassHead judging(const kernels::KernelTable& table, const kernels::PackedMatrix& output, std::int64_t yes, std::int64_t no);
 
+  // weights: [classes, width]; bias: [classes], or empty.
+  static ClassHead of(std::int64_t width, std::vector<float> weights, std::vector<float> bias);
+
   std::int64_t classes() const { return width_ > 0 ? static_cast<std::int64_t>(weights_.size()) / width_ : 0; }
 
   // vector: [width], scores: [classes]

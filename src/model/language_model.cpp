@@ -461,16 +461,24 @@ void LanguageModel::pool(std::size_t picked, const step::StepResult& result) {
   pool.add(hidden_);
 }
 
+// An adapter's own, where it has one.
+const ClassHead& LanguageModel::head_of(std::uint32_t adapter) const {
+  const AdapterSet* const set = adapters_.find(adapter);
+  const ClassHead* const own = set != nullptr ? &set->parts.front().adapter->head : nullptr;
+  return own != nullptr && own->classes() > 0 ? *own : head_;
+}
+
 void LanguageModel::report_vector(const step::StepRow& row, step::RowResult& row_result, step::StepResult& result) const {
   if (row.output != step::RowOutput::kVector) return;
   std::vector<float> vector = pools_[row.slot].vector();
   if (vector.empty()) return;
   if (outputs_[row.slot] == PooledOutput::kScores) {
-    const auto classes = static_cast<std::size_t>(head_.classes());
+    const ClassHead& head = head_of(row.adapter);
+    const auto classes = static_cast<std::size_t>(head.classes());
     const std::size_t tokens = vector.size() / hidden_.size();
     std::vector<float> scores(tokens * classes);
     for (std::size_t i = 0; i < tokens; ++i)
-      head_.apply(std::span(vector).subspan(i * hidden_.size(), hidden_.size()), std::span(scores).subspan(i * classes, classes));
+      head.apply(std::span(vector).subspan(i * hidden_.size(), hidden_.size()), std::span(scores).subspan(i * classes, classes));
     vector = std::move(scores);
   }
   row_result.vector_begin = static_cast<std::uint32_t>(result.vectors.size());

@@ -161,6 +161,7 @@ class LanguageModel final : public step::StepExecutor {
   void use_logits(std::size_t begin, std::size_t end, step::StepResult& result);
   void make_tops(std::size_t begin, std::size_t end, step::StepResult& result);
   void pool(std::size_t picked, const step::StepResult& result);
+  const ClassHead& head_of(std::uint32_t adapter) const;
   void report_vector(const step::StepRow& row, step::RowResult& row_result, step::StepResult& result) const;
   void score(Sampler& sampler, std::span<const float> logits, step::ScoredToken& scored, step::StepResult& result) const;
   void sample(Sampler& sampler, std::span<const float> logits, const Picked& picked, step::StepResult& result);

@@ -1,5 +1,7 @@
 #include "app/serving/model_adapters.h"
 
+#include "app/encoder_folder.h"
+
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -103,6 +105,7 @@ Result<std::shared_ptr<const ServedModel>> ModelAdapters::apply(std::shared_ptr<
     return invalid_argument(fmt::format("{} adapters are named, expected at most {} in one request", choices.size(), kMostTogether),
                             "adapter");
   std::vector<model::AdapterSet::Part> parts;
+  const model::ClassHead* head = nullptr;  // that one of them brings
   std::string names;
   std::string revision;
   for (const AdapterChoice& choice : choices) {
@@ -115,6 +118,7 @@ Result<std::shared_ptr<const ServedModel>> ModelAdapters::apply(std::shared_ptr<
       return invalid_argument(
           fmt::format("the adapter '{}' has magnitudes or whole weights: it is used alone, and with a scale of 1", facts.name), "adapter");
     parts.push_back({(*entry)->loaded->adapter, choice.scale});
+    if (parts.back().adapter->head.classes() > 0) head = &parts.back().adapter->head;
     names += (names.empty() ? "" : "+") + facts.name;
     revision += (revision.empty() ? "" : "+") + facts.revision;
     if (choice.scale != 1.0F) revision += fmt::format("*{}", choice.scale);
@@ -128,6 +132,8 @@ Result<std::shared_ptr<const ServedModel>> ModelAdapters::apply(std::shared_ptr<
   served.id = fmt::format("{}:{}", base->id, names);
   served.fingerprint += "-" + revision;
   served.adapter = {(*use)->index, revision, *use};
+  if (head != nullptr && std::cmp_not_equal(served.classes.labels.size(), head->classes()))
+    served.classes = class_rules("{}", head->classes());
   return std::shared_ptr<const ServedModel>(adapted, &served);
 }
 

@@ -3,6 +3,7 @@
 
 #include "files/mapping.h"
 #include "kernels/kernel_table.h"
+#include "model/class_head.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -44,6 +45,7 @@ struct Adapter {
   std::vector<std::int32_t> place;  // by PackedMatrix::number: index into `matrices`, or -1
   std::vector<AdaptedMatrix> matrices;
   files::Mapping storage;  // what they point into
+  ClassHead head;          // in place of the base's, or where it has none; no classes: none
   std::int64_t parameters = 0;
   std::int32_t rank = 0;    // the largest
   std::int64_t widest = 0;  // the largest down_stride
@@ -54,7 +56,8 @@ struct Adapter {
   }
   // Whether its parts can be taken in a share only, or beside those of others.
   bool is_linear() const {
-    return std::ranges::all_of(matrices, [](const AdaptedMatrix& m) { return m.magnitude.empty() && m.replacement.inputs == 0; });
+    return head.classes() == 0 &&
+           std::ranges::all_of(matrices, [](const AdaptedMatrix& m) { return m.magnitude.empty() && m.replacement.inputs == 0; });
   }
 };
 

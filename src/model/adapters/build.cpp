@@ -50,7 +50,7 @@ class AdapterBuilder {
 
   Result<std::shared_ptr<const Adapter>> build(const ModelShape& model) {
     const std::vector<ModelMatrix> all = matrices_of(model, weights_);
-    for (const StoredMatrix& matrix : stored_.matrices) find(matrix, all);
+    for (const StoredMatrix& matrix : stored_.matrices) matrix.name == kHeadName ? read_head(matrix, model) : find(matrix, all);
     for (const AdaptedPair& pair : pairs_) check(pair);
     if (stored_.all_layers) check_layers(all);
     if (error_) return *error_;
@@ -78,6 +78,24 @@ class AdapterBuilder {
     }
     if (!any)
       fail(ErrorCode::kUnsupported, stored.said_by(), fmt::format("the base has no matrix {} that an adapter can change", stored.name));
+  }
+
+  // A head for classes, or values, which takes the place of the base's or gives it one.
+  void read_head(const StoredMatrix& stored, const ModelShape& model) {
+    const StoredTensor& own = stored.replacement;
+    if (!stored.up.empty() || own.empty())
+      return fail(ErrorCode::kUnsupported, stored.said_by(), "a head for classes is taken as whole weights (modules_to_save) only");
+    if (own.shape.size() != 2 || own.shape.back() != model.embedding || own.shape.front() < 1)
+      return fail(ErrorCode::kBadFile, own.name,
+                  fmt::format("found shape [{}], expected [classes, {}]", fmt::join(own.shape, ", "), model.embedding));
+    const std::int64_t classes = own.shape.front();
+    if (!stored.bias.empty() && stored.bias.shape != std::vector<std::int64_t>{classes})
+      return fail(ErrorCode::kBadFile, stored.bias.name, fmt::format("expected {} numbers, one for each class", classes));
+    std::vector<float> weights(static_cast<std::size_t>(classes * model.embedding));
+    for (std::int64_t row = 0; row < classes; ++row) own.read_row(row, weights.data() + row * model.embedding);
+    adapter_->head =
+        ClassHead::of(model.embedding, std::move(weights), stored.bias.empty() ? std::vector<float>() : values_of(stored.bias));
+    adapter_->parameters += classes * (model.embedding + (stored.bias.empty() ? 0 : 1));
   }
 
   void expect_shape(const StoredTensor& tensor, std::initializer_list<std::int64_t> shape, const AdaptedPair& pair) {

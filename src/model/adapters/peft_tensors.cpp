@@ -135,6 +135,8 @@ class TensorNames {
       if (last == name) return base_.shape.output.name;
     for (const std::string_view name : {"embed_tokens", "wte", "word_embeddings", "embed_in"})
       if (last == name) return base_.shape.input.name;
+    // Of transformers' reward models and classifiers, and of TRL's value heads.
+    if (last == "score" || module == "v_head" || module == "v_head.summary" || module == "classifier") return kHeadName;
     return std::nullopt;
   }
 

@@ -48,6 +48,9 @@ struct StoredMatrix {
   const std::string& said_by() const;  // a tensor's name, for messages
 };
 
+// What a head for classes is called among a base's matrices.
+inline constexpr char kHeadName[] = "cls.output";
+
 struct StoredAdapter {
   std::string name;  // of the folder or file, for messages
   std::vector<std::shared_ptr<const files::ByteSource>> sources;
