@@ -1,8 +1,10 @@
 // Policies and rollouts: episodes that repeat to the bit, states that go on, log-probabilities that scoring gives again.
 import assert from "node:assert/strict";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
-import { serve, sourceFolder } from "./support/processes.mjs";
+import { config, safetensors, tensors_of } from "./support/adapters.mjs";
+import { serve, sourceFolder, temporaryFolder } from "./support/processes.mjs";
 import { collect, post, story } from "./support/client.mjs";
 
 const demo = path.join(sourceFolder, "models/demo-q8_0.gguf");
@@ -90,6 +92,81 @@ test("rollouts tell all tokens with the log-probabilities that scoring gives, to
   }
   assert.deepEqual((await rollout(server, body)).groups, answer.groups);
   assert.ok(answer.revision.length > 0);
+  const [{ completions: plain }] = (await rollout(server, { prompt: story, n: 2, max_tokens: 20, temperature: 1, seed: 5 })).groups;
+  for (const { logprobs, sampled_logprobs } of plain)
+    sampled_logprobs.forEach((logprob, i) => assert.ok(Math.abs(logprob - logprobs[i]) < 1e-5, `${logprob} ${logprobs[i]}`));
+  const [{ completions: [greedy] }] = (await rollout(server, { prompt: story, max_tokens: 5, temperature: 0 })).groups;
+  assert.deepEqual(greedy.sampled_logprobs, [0, 0, 0, 0, 0]);
+});
+
+// An adapter of the embedded model with a head for one value, as PEFT saves it.
+function write_valued(folder, seed) {
+  const head = { weight: Array.from({ length: 512 }, (_, i) => Math.fround(Math.sin(seed + i) / 16)), bias: Math.fround(0.5) };
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(path.join(folder, "adapter_config.json"), JSON.stringify({ ...config, modules_to_save: ["score"], task_type: "SEQ_CLS" }));
+  const own = { "base_model.model.score.weight": { shape: [1, 512], values: head.weight }, "base_model.model.score.bias": { shape: [1], values: [head.bias] } };
+  writeFileSync(path.join(folder, "adapter_model.safetensors"), safetensors({ ...tensors_of(seed), ...own }));
+  return head;
+}
+// As the server sums: in double, in order.
+const value_of = (head, vector) => Math.fround(vector.reduce((sum, x, i) => sum + head.weight[i] * x, head.bias));
+
+test("an adapter with a head values each state, and a reference scores the same tokens", async (t) => {
+  const folder = path.join(temporaryFolder(t), "valued");
+  const head = write_valued(folder, 3);
+  const server = await serve(t, [demo, "--kv-memory", "128M", "--lora", `valued=${folder}`]);
+  const body = { model: "valued", prompt: "Once upon a time", n: 3, max_tokens: 12, seed: 2 };
+  const answer = await rollout(server, { ...body, reference: "braid-demo", return_values: true, return_hidden: true });
+  const [{ prompt_token_ids, completions }] = answer.groups;
+  for (const { token_ids, logprobs, reference_logprobs, values, hidden } of completions) {
+    assert.equal(values.length, token_ids.length + 1);
+    assert.deepEqual(hidden.map(({ vector }) => value_of(head, vector)), values.slice(1));
+    assert.deepEqual(logprobs, await scores(server, "valued", prompt_token_ids, token_ids));
+    assert.deepEqual(reference_logprobs, await scores(server, "braid-demo", prompt_token_ids, token_ids));
+    assert.notDeepEqual(reference_logprobs, logprobs);
+    const { data } = await ask(server, "/v1/rewards/score", { model: "valued", input: [...prompt_token_ids, ...token_ids] });
+    assert.equal(data[0].score, values.at(-1));
+  }
+  const plain = await rollout(server, body);
+  assert.deepEqual(plain.groups[0].completions.map(({ token_ids }) => token_ids), completions.map(({ token_ids }) => token_ids));
+  const acted = await act(server, { model: "valued", observations: [prompt_token_ids], seed: 2 });
+  assert.deepEqual(acted.value_estimates, [completions[0].values[0]]);
+  const refused = await post(`${server.url}/v1/rl/rollout`, { ...body, model: "braid-demo", return_values: true });
+  assert.equal((await refused.json()).error.param, "return_values");
+});
+
+test("rewards are those of the adapted model, with the model's head or the adapter's own", async (t) => {
+  const reward = path.join(sourceFolder, "test/model/reference/encoders/llama-reward");
+  const draw = (rows, columns, seed) => ({ shape: [rows, columns], values: Array.from({ length: rows * columns }, (_, i) => Math.sin(seed + 1.7 * i) / 4) });
+  const lora = {};
+  for (let layer = 0; layer < 4; ++layer) {
+    lora[`base_model.model.model.layers.${layer}.mlp.down_proj.lora_A.weight`] = draw(2, 48, layer);
+    lora[`base_model.model.model.layers.${layer}.mlp.down_proj.lora_B.weight`] = draw(32, 2, layer + 9);
+  }
+  const own = { weight: draw(1, 32, 77).values.map(Math.fround), bias: 0 };
+  const folders = temporaryFolder(t);
+  const write = (name, tensors) => {
+    mkdirSync(path.join(folders, name));
+    writeFileSync(path.join(folders, name, "adapter_config.json"), JSON.stringify({ peft_type: "LORA", r: 2, lora_alpha: 4, target_modules: ["down_proj"] }));
+    writeFileSync(path.join(folders, name, "adapter_model.safetensors"), safetensors(tensors));
+    return `${name}=${path.join(folders, name)}`;
+  };
+  const adapters = [write("tuned", lora), write("headed", { ...lora, "base_model.model.score.weight": { shape: [1, 32], values: own.weight } })];
+  const server = await serve(t, [reward, "--kv-memory", "64M", ...adapters.flatMap((each) => ["--lora", each])]);
+  const bytes = readFileSync(path.join(reward, "model.safetensors"));
+  const length = Number(bytes.readBigUInt64LE(0));
+  const { data_offsets: [begin, end], dtype } = JSON.parse(bytes.subarray(8, 8 + length))["score.weight"];
+  assert.equal(dtype, "F32");
+  const base = { weight: new Float32Array(Uint8Array.from(bytes.subarray(8 + length + begin, 8 + length + end)).buffer), bias: 0 };
+  const told = [];
+  for (const [model, head] of [["llama-reward", base], ["tuned", base], ["headed", own]]) {
+    const input = "she sells sea shells";
+    const vector = (await ask(server, "/v1/embeddings", { model, input, normalize: false })).data[0].embedding;
+    const score = (await ask(server, "/v1/rewards/score", { model, input })).data[0].score;
+    assert.equal(score, value_of(head, vector), model);
+    told.push(score);
+  }
+  assert.equal(new Set(told).size, 3);
 });
 
 test("a verifier's expression ends a rollout, and tokens go in as they came out", async (t) => {

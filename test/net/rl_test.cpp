@@ -190,7 +190,7 @@ void speak(FakeEngine& engine) {
     Finish finish;
     finish.reason = FinishReason::kLength;
     finish.usage.completion_tokens = 2;
-    return std::vector<TokenEvent>{Token{'H', -0.25F, {}}, Token{'i', -1.5F, {}}, finish};
+    return std::vector<TokenEvent>{Token{'H', -0.25F, {}, -0.125F}, Token{'i', -1.5F, {}, -1.0F}, finish};
   };
 }
 
@@ -199,8 +199,9 @@ TEST_F(Acting, ALanguageModelAnswersObservationsWithTexts) {
   const std::string answer = act(R"({"model_id":"fake-model","observations":["go",[7,8],[{"role":"user","content":"x"}]],"seed":3,)"
                                  R"("actions":["Hi","Ho"],"deterministic":true,"max_tokens":2})");
   EXPECT_NE(answer.find(R"("actions":["Hi","Hi","Hi"])"), std::string::npos) << answer;
-  EXPECT_NE(answer.find(R"("action_token_ids":[[72,105],[72,105],[72,105]],"action_log_probs":[-1.75,-1.75,-1.75],)"
-                        R"("token_log_probs":[[-0.25,-1.5],[-0.25,-1.5],[-0.25,-1.5]],"value_estimates":null)"),
+  EXPECT_NE(answer.find(R"("action_token_ids":[[72,105],[72,105],[72,105]],"action_log_probs":[-1.125,-1.125,-1.125],)"
+                        R"("token_log_probs":[[-0.125,-1],[-0.125,-1],[-0.125,-1]],)"
+                        R"("model_log_probs":[[-0.25,-1.5],[-0.25,-1.5],[-0.25,-1.5]],"value_estimates":null)"),
             std::string::npos)
       << answer;
   server.on_loop([&] {
@@ -228,7 +229,7 @@ TEST_F(Acting, ARolloutHasGroupsOfCompletionsInTokens) {
   const Reply reply = server.ask(post("/v1/rl/rollout", R"({"model":"fake-model","prompt":[[7,8],[9]],"n":2,"max_tokens":2,"seed":1})"));
   ASSERT_EQ(reply.status, 200) << reply.body;
   const std::string completion =
-      R"("text":"Hi","token_ids":[72,105],"logprobs":[-0.25,-1.5],"revisions":[{"revision":"","begin":0,"end":2}],)"
+      R"("text":"Hi","token_ids":[72,105],"logprobs":[-0.25,-1.5],"sampled_logprobs":[-0.125,-1],"revisions":[{"revision":"","begin":0,"end":2}],)"
       R"("finish_reason":"length","stop_reason":null,"matched_stop":null})";
   const std::string group = fmt::format(R"("completions":[{{"index":0,{0},{{"index":1,{0}]}})", completion);
   EXPECT_NE(reply.body.find(fmt::format(R"("groups":[{{"prompt_token_ids":[7,8],{0},{{"prompt_token_ids":[9],{0}])", group)),
@@ -242,6 +243,75 @@ TEST_F(Acting, ARolloutHasGroupsOfCompletionsInTokens) {
     EXPECT_EQ(refused.status, 400);
     EXPECT_NE(refused.body.find("\"param\":\"" + std::string(param) + "\""), std::string::npos) << refused.body;
   }
+}
+
+// Scores and vectors of what is asked about an answer, which tell the places of tokens: -1, -2 … and (1, 10), (2, 20) …
+void speak_and_review(FakeEngine& engine) {
+  engine.script = [](const GenerationRequest& request) {
+    Finish finish;
+    finish.reason = FinishReason::kLength;
+    if (request.stop.max_tokens > 0) return std::vector<TokenEvent>{Token{'H', -0.25F, {}}, Token{'i', -1.5F, {}}, finish};
+    if (request.pooling == Pooling::kEach) {
+      PooledVector all;
+      for (std::size_t i = static_cast<std::size_t>(request.pooled_from); i < request.prompt.size(); ++i) {
+        all.values.push_back(static_cast<float>(i));
+        if (request.pooled_output == PooledOutput::kVector) all.values.push_back(static_cast<float>(10 * i));
+      }
+      return std::vector<TokenEvent>{std::move(all), finish};
+    }
+    PromptTokens prompt;
+    for (std::size_t i = 0; i < request.prompt.size(); ++i)
+      prompt.tokens.push_back({request.prompt[i], i > 0 ? std::optional(-static_cast<float>(i)) : std::nullopt, {}});
+    return std::vector<TokenEvent>{std::move(prompt), finish};
+  };
+}
+
+TEST_F(Acting, ARolloutIsReviewedByAReferenceAndAValueHead) {
+  server.on_loop([&] {
+    speak_and_review(server.engine());
+    server.model().classes.labels = {"LABEL_0"};
+  });
+  const Reply reply =
+      server.ask(post("/v1/rl/rollout", R"({"model":"fake-model","prompt":[[7,8,9],[6]],"n":1,"max_tokens":2,"cache_salt":"s",)"
+                                        R"("reference":"fake-model","return_values":true,"return_hidden":[0,-1,5]})"));
+  ASSERT_EQ(reply.status, 200) << reply.body;
+  EXPECT_NE(reply.body.find(R"("reference_logprobs":[-3,-4],"values":[2,3,4],)"
+                            R"("hidden":[{"position":0,"vector":[3,30]},{"position":1,"vector":[4,40]}])"),
+            std::string::npos)
+      << reply.body;
+  EXPECT_NE(reply.body.find(R"("reference_logprobs":[-1,-2],"values":[0,1,2])"), std::string::npos) << reply.body;
+  server.on_loop([&] {
+    const auto& submitted = server.engine().submitted;
+    ASSERT_EQ(submitted.size(), 8U);  // two answers, three reviews of each
+    EXPECT_EQ(submitted[2].prompt, (std::vector<TokenId>{7, 8, 9, 'H', 'i'}));
+    EXPECT_EQ(submitted[2].cache_salt, "s");
+    EXPECT_EQ(submitted[7].prompt, (std::vector<TokenId>{6, 'H', 'i'}));
+  });
+  for (const auto& [body, param] : {std::pair{R"({"prompt":"a","reference":"nobody"})", "model"},
+                                    {R"({"prompt":"a","reference":1})", "reference"},
+                                    {R"({"prompt":"a","return_hidden":["a"]})", "return_hidden[0]"},
+                                    {R"({"prompt":"a","return_hidden":true,"max_tokens":0})", "max_tokens"}}) {
+    const Reply refused = server.ask(post("/v1/rl/rollout", body));
+    EXPECT_GE(refused.status, 400);
+    EXPECT_NE(refused.body.find("\"param\":\"" + std::string(param) + "\""), std::string::npos) << refused.body;
+  }
+  server.on_loop([&] { server.model().classes.labels.clear(); });
+  EXPECT_NE(server.ask(post("/v1/rl/rollout", R"({"prompt":"a","return_values":true})")).body.find("return_values"), std::string::npos);
+}
+
+TEST_F(Acting, AReviewThatFailsIsTheAnswersFailure) {
+  server.on_loop([&] {
+    server.engine().script = [](const GenerationRequest& request) {
+      Finish finish;
+      finish.reason = request.stop.max_tokens > 0 ? FinishReason::kLength : FinishReason::kError;
+      if (request.stop.max_tokens > 0) return std::vector<TokenEvent>{Token{'H', -0.25F, {}}, finish};
+      finish.error = Error{ErrorCode::kInternal, "the model failed", ""};
+      return std::vector<TokenEvent>{finish};
+    };
+  });
+  const Reply reply = server.ask(post("/v1/rl/rollout", R"({"prompt":"a","reference":"fake-model"})"));
+  EXPECT_EQ(reply.status, 500);
+  EXPECT_NE(reply.body.find("the model failed"), std::string::npos) << reply.body;
 }
 
 using net::rl::Sessions;

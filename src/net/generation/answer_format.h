@@ -12,13 +12,20 @@
 
 namespace braid::net {
 
+// What a review of a choice has said (Review).
+struct ReviewAnswer {
+  std::vector<PromptToken> tokens;  // kLogprobs: of the prompt, then of the answer
+  std::vector<float> values;        // otherwise: of the prompt's last token and of each of the answer's a vector, or scores
+};
+
 // A whole choice: two arguments deltas in a row never belong to one call, and each call's begin stands before its arguments.
 struct ChoiceAnswer {
   ChoicePiece piece;
   ChoiceEnd end;
-  std::vector<PromptToken> prompt;  // if the call asks for them
-  double mean_logprob = 0.0;        // of its tokens, if the call has more candidates than choices
-  std::vector<float> vector = {};   // [the model's width], if the call asks for one instead of an answer
+  std::vector<PromptToken> prompt;         // if the call asks for them
+  double mean_logprob = 0.0;               // of its tokens, if the call has more candidates than choices
+  std::vector<float> vector = {};          // [the model's width], if the call asks for one instead of an answer
+  std::vector<ReviewAnswer> reviews = {};  // in the order of the call's
 };
 
 // Members append to `out`: whole server-sent events, or for append_whole a JSON document. A stream is: append_begin; per choice its

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "braid/result.h"
+#include "braid/token_event.h"
 #include "net/log/request_record.h"
 
 namespace braid::net {
@@ -11,5 +12,8 @@ struct Failure {
   RequestEnd end;  // for the record, of an answer that had begun
   bool missed_deadline = false;
 };
+
+// Why the engine has ended a sequence before its time.
+Failure failure_of(const Finish& finish);
 
 }  // namespace braid::net

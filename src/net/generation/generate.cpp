@@ -6,6 +6,7 @@
 #include "net/generation/name_list.h"
 #include "net/generation/preparation.h"
 #include "net/generation/prompts.h"
+#include "net/generation/reviews.h"
 #include "net/generation/running_choices.h"
 #include "net/generation/streamed_event.h"
 #include "net/generation/submission.h"
@@ -13,6 +14,7 @@
 #include "net/generation/whole_answer.h"
 #include "net/http/body_writer.h"
 #include "net/log/request_record.h"
+#include "net/service/asked_model.h"
 #include "net/service/count.h"
 
 #include <boost/asio/this_coro.hpp>
@@ -83,7 +85,9 @@ class Generation final : WakeHint {
   void interrupt() {
     const bool gone = connection_.gone();
     interrupted_ = true;
-    if (choices_) {
+    if (reviews_) {
+      gone ? reviews_->streams().cancel() : reviews_->streams().wake();
+    } else if (choices_) {
       gone ? choices_->streams().cancel() : choices_->streams().wake();
     } else if (gone || deadlines_.overdue(Clock::now(), Progress::kQueued)) {
       abandonment_.abandon();
@@ -106,8 +110,28 @@ class Generation final : WakeHint {
     const Result<void> allowed = apply_rules(visit_.account().rules(), call_);
     if (!allowed) co_return allowed.error();
     if (call_.said_at_once) co_return Result<void>();
+    const Result<void> reviewers = find_reviewers();
+    if (!reviewers) co_return reviewers.error();
     const auto executor = co_await asio::this_coro::executor;
     co_return submit(std::move(prepared->prompts), executor);
+  }
+
+  // Who is to review the answers: the model with other adapters, or none.
+  Result<void> find_reviewers() {
+    for (const Review& review : call_.reviews) {
+      if (review.model.empty()) {
+        reviewers_.push_back(model_);
+        continue;
+      }
+      Result<ModelHold> model = take_model(service_.status, {.name = review.model});
+      if (!model) return model.error();
+      if (*model == nullptr || (*model)->engine != model_->engine)
+        return invalid_argument(
+            fmt::format("'{}' is neither the model that answers nor an adapter of it: its tokens may be others", review.model),
+            review.field);
+      reviewers_.push_back(std::move(*model));
+    }
+    return {};
   }
 
   // In the log, and in a header if that has a name.
@@ -205,11 +229,45 @@ class Generation final : WakeHint {
     }
     choices_.reset();
     if (failure_) co_return co_await refuse_late();
-    const std::vector<ChoiceAnswer> choices = answer.take(call_);
+    std::vector<ChoiceAnswer> choices = answer.take(call_);
+    if (!reviewers_.empty()) {
+      const bool stays = co_await review(choices);
+      if (!stays) co_return lost();
+    }
+    if (failure_) co_return co_await refuse_late();
     http::Response response;
     guarded([&] { format_->append_whole(response.body, choices, meter_.usage()); });
     if (failure_) co_return co_await refuse_late();
     co_return co_await respond(response);
+  }
+
+  // False: the client has gone.
+  asio::awaitable<bool> review(std::vector<ChoiceAnswer>& choices) {
+    std::vector<GenerationRequest> requests = review_requests(call_, answer_id_, reviewers_, choices);
+    std::size_t tokens = 0;
+    for (const GenerationRequest& request : requests) tokens += request.prompt.size();
+    Result<std::vector<Ticket>> tickets = submit_all(*model_->engine, visit_, std::move(requests), tokens);
+    if (!tickets) {
+      failure_ = Failure{tickets.error(), request_end_of(tickets.error())};
+      co_return true;
+    }
+    service_.answers[answer_id_].sequences = tickets->size();
+    const auto executor = co_await asio::this_coro::executor;
+    reviews_.emplace(executor, std::move(*tickets));
+    while (!failure_ && !reviews_->all_ended()) {
+      std::optional<ChoiceEvent> event = reviews_->streams().try_next();
+      if (!event && !interrupted_) {
+        co_await reviews_->streams().arrived().wait();
+        event = reviews_->streams().try_next();
+      }
+      if (connection_.gone()) co_return false;
+      if (std::exchange(interrupted_, false)) check_deadlines(Progress::kAnswering);
+      for (; event && !failure_; event = reviews_->all_ended() ? std::nullopt : reviews_->streams().try_next())
+        failure_ = reviews_->take(std::move(*event));
+    }
+    if (!failure_) reviews_->move_to(choices);
+    reviews_.reset();
+    co_return true;
   }
 
   // With what has ended it after it was submitted, or while it waited for that.
@@ -222,9 +280,11 @@ class Generation final : WakeHint {
 
   // The connection interrupts the wait for tokens when the next one is due.
   void check_deadlines() {
-    const Progress progress = meter_.usage().completion_tokens > 0 ? Progress::kAnswering
-                              : choices_->streams().started()      ? Progress::kStarted
-                                                                   : Progress::kQueued;
+    check_deadlines(meter_.usage().completion_tokens > 0 ? Progress::kAnswering
+                    : choices_->streams().started()      ? Progress::kStarted
+                                                         : Progress::kQueued);
+  }
+  void check_deadlines(Progress progress) {
     miss_deadline(progress);
     connection_.interrupt_at(deadlines_.next(progress));
   }
@@ -296,6 +356,7 @@ class Generation final : WakeHint {
 
   bool lost() {
     choices_.reset();
+    reviews_.reset();
     record_.lose();
     return false;
   }
@@ -324,8 +385,10 @@ class Generation final : WakeHint {
   http::Request request_;
   const Dialect& dialect_;
   RequestRecord& record_;
-  std::string answer_id_;    // empty until submitted
-  Abandonment abandonment_;  // of its preparation
+  std::string answer_id_;                  // empty until submitted
+  std::vector<ModelHold> reviewers_;       // of the call's reviews
+  std::optional<RunningReviews> reviews_;  // once all choices have ended
+  Abandonment abandonment_;                // of its preparation
   Deadlines deadlines_{service_.options.limits_of(dialect_.work()), start_};
 };
 

@@ -4,16 +4,6 @@
 #include <utility>
 
 namespace braid::net {
-namespace {
-
-Failure failure_of(const Finish& finish) {
-  if (!finish.error) return {{ErrorCode::kCancelled, "the request was aborted", ""}, RequestEnd::kCancelled};
-  const bool dropped = finish.error->code == ErrorCode::kCancelled;  // by the engine, whose reason it is, and not by the answer's id
-  return {*finish.error, dropped ? RequestEnd::kSlowReader : request_end_of(*finish.error)};
-}
-
-}  // namespace
-
 RunningChoices::RunningChoices(const boost::asio::any_io_executor& executor, std::vector<Ticket> tickets, const TextCodec& codec,
                                const GenerationCall& call, Service& service, access::Visit& visit, UsageMeter& meter)
     : running_(tickets.size()), streams_(executor, std::move(tickets)), meter_(meter), visit_(visit) {

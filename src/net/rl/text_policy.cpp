@@ -72,14 +72,21 @@ class TextPolicyFormat final : public WholeFormat {
     append_all(out, "action_token_ids", choices, [&out](const ChoiceAnswer& choice) { append_ids(out, choice.piece.tokens.ids); });
     append_all(out, "action_log_probs", choices, [&out](const ChoiceAnswer& choice) {
       double sum = 0.0;
-      for (const Token& token : choice.piece.tokens.scored) sum += static_cast<double>(token.logprob);
+      for (const Token& token : choice.piece.tokens.scored) sum += static_cast<double>(token.drawn_logprob);
       json::append_float(out, static_cast<float>(sum));
     });
-    append_all(out, "token_log_probs", choices, [&out](const ChoiceAnswer& choice) { append_logprobs(out, choice.piece.tokens.scored); });
-    fmt::format_to(
-        std::back_inserter(out),
-        R"(,"value_estimates":null,"new_hidden_states":null,"usage":{{"prompt_tokens":{},"completion_tokens":{},"total_tokens":{}}}}})",
-        usage.prompt_tokens, usage.completion_tokens, usage.prompt_tokens + usage.completion_tokens);
+    append_all(out, "token_log_probs", choices,
+               [&out](const ChoiceAnswer& choice) { append_logprobs(out, choice.piece.tokens.scored, &Token::drawn_logprob); });
+    append_all(out, "model_log_probs", choices, [&out](const ChoiceAnswer& choice) { append_logprobs(out, choice.piece.tokens.scored); });
+    if (model_.classes.labels.size() == 1) {
+      append_all(out, "value_estimates", choices,
+                 [&out](const ChoiceAnswer& choice) { json::append_float(out, choice.reviews.front().values.front()); });
+    } else {
+      out += R"(,"value_estimates":null)";
+    }
+    fmt::format_to(std::back_inserter(out),
+                   R"(,"new_hidden_states":null,"usage":{{"prompt_tokens":{},"completion_tokens":{},"total_tokens":{}}}}})",
+                   usage.prompt_tokens, usage.completion_tokens, usage.prompt_tokens + usage.completion_tokens);
   }
 
  private:
@@ -135,6 +142,7 @@ class TextPolicy final : public Dialect {
       if (is_other) return invalid_argument(fmt::format("'{}' is not for /v1/rl/act; see /v1/rl/rollout", field), field);
     wish->prompt_field = "observations";
     wish->is_urgent = true;
+    if (model.classes.labels.size() == 1) wish->reviews.push_back({Review::What::kScores});  // of the state in which it acts
     want_tokens(*wish);
     return wish;
   }

@@ -16,9 +16,11 @@ void want_tokens(Wish& wish);
 // The revision of all that the answers of this model depend on.
 const std::string& revision_of(const ServedModel& model);
 
+void append_numbers(std::string& out, std::span<const float> numbers);
+
 void append_ids(std::string& out, std::span<const TokenId> ids);
 
-// [of each token the log-probability]
-void append_logprobs(std::string& out, std::span<const Token> tokens);
+// Of each token the log-probability; `which`: the model's, or that of what was drawn from.
+void append_logprobs(std::string& out, std::span<const Token> tokens, float Token::*which = &Token::logprob);
 
 }  // namespace braid::net::rl

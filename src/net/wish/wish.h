@@ -27,6 +27,18 @@ class DialectDetails {
   virtual ~DialectDetails() = default;
 };
 
+// What a model is asked about each whole answer, its prompt included, before it is told.
+struct Review {
+  enum class What : std::uint8_t {
+    kLogprobs,  // of its tokens
+    kVectors,   // their last hidden states
+    kScores,    // what the model's head makes of these
+  };
+  What what = What::kLogprobs;
+  std::string model = {};  // by whose adapters; empty: the answer's own
+  std::string field = {};  // where that stood, for errors
+};
+
 struct Wish {
   std::variant<std::vector<PromptItem>, ChatPrompt> prompt;  // a chat is one prompt, each item is one
   std::vector<wish::ShownImage> images;                      // chats: whose content parts name them by number
@@ -85,6 +97,7 @@ struct Wish {
   bool drops_oldest_turns = false;          // chats: of a conversation that is too long, instead of refusing it
 
   std::optional<ToolRules> tools;                 // chats: nothing when none may be called
+  std::vector<Review> reviews;                    // of answers that are not streamed, with return_token_ids
   std::shared_ptr<const DialectDetails> details;  // null for the dialects that need none
 
   bool wants_constraint() const {
