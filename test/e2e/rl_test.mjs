@@ -194,3 +194,79 @@ test("a language model acts on texts, chats and tokens", async (t) => {
   assert.ok(drawn.every(({ actions }) => body.actions.includes(actions[0])));
   assert.deepEqual((await act(server, { ...body, observations: [[5, 6, 7]], seed: 3 })).action_token_ids, drawn[2].action_token_ids);
 });
+
+// The pole on a cart of Barto, Sutton and Anderson (1983).
+class CartPole {
+  steps = [];
+  constructor(number) { this.state = [1, 2, 3, 4].map((i) => 0.03 * Math.sin(i * number + i)); }
+  get fallen() { return Math.abs(this.state[0]) > 2.4 || Math.abs(this.state[2]) > 0.2095; }
+  move(action) {
+    const [place, speed, angle, turn] = this.state;
+    const push = ((action === 1 ? 10 : -10) + 0.05 * turn ** 2 * Math.sin(angle)) / 1.1;
+    const spin = (9.8 * Math.sin(angle) - Math.cos(angle) * push) / (0.5 * (4 / 3 - 0.1 * Math.cos(angle) ** 2 / 1.1));
+    const acceleration = push - 0.05 * spin * Math.cos(angle) / 1.1;
+    this.state = [place + 0.02 * speed, speed + 0.02 * acceleration, angle + 0.02 * turn, turn + 0.02 * spin];
+  }
+}
+
+const carts = 16, longest = 120;
+
+// Each cart's states, actions and the log-probabilities that the server told.
+async function play(server, round) {
+  const all = Array.from({ length: carts }, (_, i) => new CartPole(i + 1));
+  for (let step = 0, standing = all; step < longest && standing.length > 0; ++step, standing = standing.filter((cart) => !cart.fallen)) {
+    const seed = standing.map((cart) => 1000 * round + all.indexOf(cart));
+    const { actions, action_log_probs } = await act(server, { observations: standing.map(({ state }) => state), seed, step });
+    standing.forEach((cart, i) => {
+      cart.steps.push({ state: cart.state, action: actions[i], probability: Math.exp(action_log_probs[i]) });
+      cart.move(actions[i]);
+    });
+  }
+  return all.map(({ steps }) => steps);
+}
+
+// REINFORCE (Williams 1992): a step along the gradient of the log-probabilities, each times how much better than usual it went on.
+function improve(weights, episodes) {
+  const steps = episodes.flatMap((steps) => steps.map((step, i) => ({ ...step, returned: steps.length - i })));
+  const mean = steps.reduce((sum, { returned }) => sum + returned, 0) / steps.length;
+  const gradient = new Array(8).fill(0);
+  for (const { state, action, probability, returned } of steps)
+    state.forEach((x, i) => {
+      const part = (returned - mean) * (1 - probability) * x;
+      gradient[4 * action + i] += part;
+      gradient[4 * (1 - action) + i] -= part;
+    });
+  const length = Math.hypot(...gradient);
+  return weights.map((weight, i) => Math.fround(weight + 0.5 * gradient[i] / length));
+}
+
+async function learn(server, seed) {
+  let weights = new Array(8).fill(0);
+  const curve = [];
+  for (let round = 0; round < 12; ++round) {
+    const body = safetensors({ "policy.weight": { shape: [2, 4], values: weights } }, { model: "cart" });
+    const updated = await fetch(`${server.url}/update_weights`, { method: "POST", headers: { "Content-Type": "application/octet-stream" }, body });
+    const { revision, error } = await updated.json();
+    assert.equal(updated.status, 200, JSON.stringify(error));
+    const episodes = await play(server, 100 * seed + round);
+    const told = await act(server, { observations: [[0, 0, 0, 0]] });
+    assert.equal(told.revision, revision);
+    curve.push({ revision, mean: episodes.reduce((sum, steps) => sum + steps.length, 0) / carts });
+    weights = improve(weights, episodes);
+  }
+  return curve;
+}
+
+test("a policy learns to balance a pole by REINFORCE through the API, the same curve twice with one seed", async (t) => {
+  const folder = path.join(temporaryFolder(t), "cart");
+  mkdirSync(folder);
+  writeFileSync(path.join(folder, "config.json"), JSON.stringify({ model_type: "braid-net", inputs: { x: { shape: ["batch", 4] } },
+    layers: [{ name: "policy", type: "linear" }], outputs: { logits: "policy" }, policy: { logits: "logits" } }));
+  writeFileSync(path.join(folder, "model.safetensors"), safetensors({ "policy.weight": { shape: [2, 4], values: new Array(8).fill(0) } }));
+  const server = await serve(t, [folder]);
+  const curve = await learn(server, 1);
+  const last = curve.slice(-3).reduce((sum, { mean }) => sum + mean / 3, 0);
+  assert.ok(last > 3 * curve[0].mean && last > 75, curve.map(({ mean }) => mean).join(" "));
+  assert.deepEqual(await learn(server, 1), curve);
+  assert.notDeepEqual((await learn(server, 2)).map(({ mean }) => mean), curve.map(({ mean }) => mean));
+});
