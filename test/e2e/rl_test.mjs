@@ -116,13 +116,13 @@ test("an adapter with a head values each state, and a reference scores the same 
   const head = write_valued(folder, 3);
   const server = await serve(t, [demo, "--kv-memory", "128M", "--lora", `valued=${folder}`]);
   const body = { model: "valued", prompt: "Once upon a time", n: 3, max_tokens: 12, seed: 2 };
-  const answer = await rollout(server, { ...body, reference: "braid-demo", return_values: true, return_hidden: true });
+  const answer = await rollout(server, { ...body, reference: "demo-q8_0", return_values: true, return_hidden: true });
   const [{ prompt_token_ids, completions }] = answer.groups;
   for (const { token_ids, logprobs, reference_logprobs, values, hidden } of completions) {
     assert.equal(values.length, token_ids.length + 1);
     assert.deepEqual(hidden.map(({ vector }) => value_of(head, vector)), values.slice(1));
     assert.deepEqual(logprobs, await scores(server, "valued", prompt_token_ids, token_ids));
-    assert.deepEqual(reference_logprobs, await scores(server, "braid-demo", prompt_token_ids, token_ids));
+    assert.deepEqual(reference_logprobs, await scores(server, "demo-q8_0", prompt_token_ids, token_ids));
     assert.notDeepEqual(reference_logprobs, logprobs);
     const { data } = await ask(server, "/v1/rewards/score", { model: "valued", input: [...prompt_token_ids, ...token_ids] });
     assert.equal(data[0].score, values.at(-1));
@@ -131,7 +131,7 @@ test("an adapter with a head values each state, and a reference scores the same 
   assert.deepEqual(plain.groups[0].completions.map(({ token_ids }) => token_ids), completions.map(({ token_ids }) => token_ids));
   const acted = await act(server, { model: "valued", observations: [prompt_token_ids], seed: 2 });
   assert.deepEqual(acted.value_estimates, [completions[0].values[0]]);
-  const refused = await post(`${server.url}/v1/rl/rollout`, { ...body, model: "braid-demo", return_values: true });
+  const refused = await post(`${server.url}/v1/rl/rollout`, { ...body, model: "demo-q8_0", return_values: true });
   assert.equal((await refused.json()).error.param, "return_values");
 });
 
@@ -185,7 +185,7 @@ test("a verifier's expression ends a rollout, and tokens go in as they came out"
 
 test("a language model acts on texts, chats and tokens", async (t) => {
   const server = await serve(t, [demo, "--kv-memory", "64M"]);
-  const body = { model_id: "braid-demo", observations: ["Left or right?", [{ role: "user", content: "Left or right?" }]], actions: ["left", "right"], max_tokens: 8 };
+  const body = { model_id: "demo-q8_0", observations: ["Left or right?", [{ role: "user", content: "Left or right?" }]], actions: ["left", "right"], max_tokens: 8 };
   const answer = await act(server, { ...body, deterministic: true });
   assert.ok(answer.actions.every((action) => body.actions.includes(action)), answer.actions.join());
   assert.equal(answer.actions[0], answer.actions[1]);
