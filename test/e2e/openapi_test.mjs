@@ -12,6 +12,7 @@ import { events, post, story } from "./support/client.mjs";
 
 const cleanups = [];
 let server, api, ajv;
+let jobs = 0;
 
 before(async () => {
   const reference = (name) => join(sourceFolder, "test/model/reference", name);
@@ -52,6 +53,8 @@ async function running_response() {
 
 // What a path's parameter stands for; a response must be made before it can be shown, and run to be cancelled.
 async function argument(parameter, path) {
+  if (parameter.name === "job")
+    return (await (await post(`${server.url}/v1/training/jobs`, { ...example_of("/v1/training/jobs"), name: `job-${++jobs}` })).json()).id;
   if (parameter.name !== "response_id") return parameter.example;
   if (path.endsWith("/cancel")) return running_response();
   return (await (await post(`${server.url}/v1/responses`, example_of("/v1/responses"))).json()).id;

@@ -270,3 +270,28 @@ test("a policy learns to balance a pole by REINFORCE through the API, the same c
   assert.deepEqual(await learn(server, 1), curve);
   assert.notDeepEqual((await learn(server, 2)).map(({ mean }) => mean), curve.map(({ mean }) => mean));
 });
+
+test("a head fitted to preferences in the background scores as they were, beside streams", async (t) => {
+  const server = await serve(t, [demo, "--kv-memory", "128M", "--adapter-dir", temporaryFolder(t)]);
+  const animals = ["fox", "bear", "mouse", "owl", "cat", "dog", "frog", "goose"];
+  const data = animals.map((animal) => ({ chosen: `The ${animal} was happy and played all day.`, rejected: `The ${animal} was sad and cried all day.` }));
+  const stream = post(`${server.url}/v1/completions`, { prompt: story, max_tokens: 200, ignore_eos: true, stream: true }).then(collect);
+  const finished = async (body) => {
+    let job = await ask(server, "/v1/training/jobs", body);
+    while (job.finished === null) job = await (await fetch(`${server.url}/v1/training/jobs/${job.id}`)).json();
+    return job;
+  };
+  const job = await finished({ name: "happy", data, held_out: 0.25, checkpoint_every: 50 });
+  assert.equal(job.status, "succeeded", job.error);
+  assert.equal(job.learnt.accuracy, 1);
+  assert.equal(job.held_out.accuracy, 1);
+  assert.ok((await stream).done);
+  const score = async (input) => (await ask(server, "/v1/rewards/score", { model: "happy", input })).data.map((each) => each.score);
+  const [liked, disliked] = await score(["The hare was happy and played all day.", "The hare was sad and cried all day."]);
+  assert.ok(liked > disliked, `${liked} ${disliked}`);
+  const adapter = await (await fetch(`${server.url}/v1/adapters/happy`)).json();
+  assert.equal(adapter.revision, job.revision);
+  assert.equal((await finished({ name: "again", data, held_out: 0.25 })).revision, job.revision);
+  const rated = await finished({ name: "rated", data: data.flatMap(({ chosen, rejected }) => [{ input: chosen, score: 2 }, { input: rejected, score: -1 }]) });
+  assert.ok(rated.learnt.loss < 0.05, JSON.stringify(rated.learnt));
+});

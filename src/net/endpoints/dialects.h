@@ -5,6 +5,7 @@
 #include "net/responses/running.h"
 #include "net/responses/store.h"
 #include "net/rl/sessions.h"
+#include "net/training/jobs.h"
 
 #include <memory>
 
@@ -16,6 +17,7 @@ struct Dialects {
   responses::ResponseStore stored_responses;
   responses::RunningResponses running_responses;
   rl::Sessions policy_sessions;
+  training::Jobs training_jobs;
   std::unique_ptr<const Dialect> completions;
   std::unique_ptr<const Dialect> chat_completions;
   std::unique_ptr<const Dialect> embeddings;

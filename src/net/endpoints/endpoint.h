@@ -66,12 +66,16 @@ struct PolicyWork {
   DialectOf dialect;
 };
 
+// As Work, of what the server remembers, too, which outlives it.
+using RememberingWork = boost::asio::awaitable<http::Response> (*)(std::shared_ptr<Service>, std::shared_ptr<http::Connection>, Dialects&,
+                                                                   std::string body);
+
 struct Endpoint {
   http::Method method;    // GET implies HEAD
   std::string_view path;  // without /v1, unless only the path with it means this
   bool argument;          // one more path segment (or several: model ids may hold slashes) follows
   Caller caller;
-  std::variant<DialectOf, TextJob, RecalledJob, PolicyWork, Work, Errand, Upload, Answer> handler;
+  std::variant<DialectOf, TextJob, RecalledJob, PolicyWork, RememberingWork, Work, Errand, Upload, Answer> handler;
 };
 
 // Every endpoint of the server.

@@ -29,6 +29,7 @@
 #include "net/rl/act.h"
 #include "net/text/tokenizer_info.h"
 #include "net/text/tokens.h"
+#include "net/training/create.h"
 #include "net/weights/weights.h"
 
 #include <array>
@@ -83,6 +84,13 @@ constexpr Answer kUnloadAdapter = [](Q q) { return adapters::unload(q.service.st
 constexpr Answer kUnloadLora = [](Q q) { return adapters::unload_lora(q.service.status, q.body); };
 constexpr Answer kLlamaAdapters = [](Q q) { return adapters::llama_list(q.service.status); };
 constexpr Answer kOllamaPs = [](Q q) { return ollama::running(q.service.status); };
+constexpr Answer kTrainingJobs = [](Q q) { return q.dialects.training_jobs.list(); };
+constexpr Answer kTrainingJob = [](Q q) { return q.dialects.training_jobs.show(q.argument); };
+constexpr Answer kCancelTraining = [](Q q) { return q.dialects.training_jobs.cancel(q.argument, q.body); };
+constexpr RememberingWork kTrain =
+    [](std::shared_ptr<Service> service, std::shared_ptr<http::Connection> connection, Dialects& dialects, std::string body) {
+  return training::create(std::move(service), std::move(connection), dialects.training_jobs, std::move(body));
+};
 constexpr Answer kRoot = [](Q q) {
   http::Response response = q.prefers_html ? page::index() : ollama::root();
   response.headers.emplace_back("Vary", "Accept");
@@ -159,6 +167,10 @@ constexpr auto kTable = std::to_array<Endpoint>({
     {Method::kDelete, "/adapters/", true, Caller::kAdministrator, kUnloadAdapter},
     {Method::kPost, "/load_lora_adapter", false, Caller::kAdministrator, adapters::load_lora},
     {Method::kPost, "/unload_lora_adapter", false, Caller::kAdministrator, kUnloadLora},
+    {Method::kPost, "/training/jobs", false, Caller::kAdministrator, kTrain},
+    {Method::kGet, "/training/jobs", false, Caller::kAdministrator, kTrainingJobs},
+    {Method::kGet, "/training/jobs/", true, Caller::kAdministrator, kTrainingJob},
+    {Method::kPost, "/training/jobs/", true, Caller::kAdministrator, kCancelTraining},
     {Method::kPost, "/update_adapter_weights", false, Caller::kAdministrator, adapters::update},
     {Method::kGet, "/lora-adapters", false, Caller::kKey, kLlamaAdapters},
     {Method::kPost, "/update_weights", false, Caller::kAdministrator, weights::update},

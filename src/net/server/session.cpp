@@ -210,6 +210,12 @@ asio::awaitable<bool> work(std::shared_ptr<Service> service, Dialects& dialects,
     auto running = upload->run(service, connection, std::move(request), record);
     co_return co_await std::move(running);
   }
+  if (const auto* const remembering = std::get_if<RememberingWork>(&endpoint.handler)) {
+    auto answering = (*remembering)(service, connection, dialects, std::move(request.body));
+    const Response response = co_await std::move(answering);
+    account->append_headers(request.answer_headers, Clock::now());
+    co_return co_await conclude(*service, *connection, request, response, keep_alive(), record);
+  }
   const auto* const own = std::get_if<Work>(&endpoint.handler);
   auto answering = own != nullptr
                        ? (*own)(service, connection, std::move(request.body))

@@ -1,0 +1,29 @@
+// The body of POST /v1/training/jobs.
+#pragma once
+
+#include "braid/generation_request.h"
+#include "braid/result.h"
+#include "braid/served_model.h"
+#include "braid/value.h"
+#include "net/training/head_fit.h"
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace braid::net::training {
+
+struct JobRequest {
+  std::string adapter;                      // the name of what comes out
+  std::vector<std::vector<TokenId>> texts;  // each once
+  std::vector<Example> examples;            // of them
+  FitOptions fit;
+  bool resumes = false;               // from the head of the job of that name before
+  std::int32_t checkpoint_every = 0;  // epochs; 0: at the end alone
+};
+
+// `body` is an object; it may move out of it. A text is read as /v1/rewards/score reads it: the last token's vector is what counts. Any thread.
+// kInvalidArgument with the path of what is wrong.
+Result<JobRequest> read_job(Value& body, const ServedModel& model);
+
+}  // namespace braid::net::training
