@@ -286,6 +286,29 @@ TEST_F(AdapterKinds, BringWholeEmbeddingsAndHeads) {
   expect_merged(R"({"r":2,"lora_alpha":2,"target_modules":".*\\.2\\.mlp\\.down_proj","modules_to_save":["lm_head","embed_tokens"]})");
 }
 
+TEST_F(AdapterKinds, BringHeadsForClassesAndValues) {
+  const std::string config = R"({"r":4,"modules_to_save":["score"]})";
+  const Values weight = random_values(random_, {2, 32}, 1.0F);
+  tensors_.add("base_model.model.score.modules_to_save.weight", weight);
+  tensors_.add("base_model.model.score.modules_to_save.bias", Values{{2}, {0.5F, -1.0F}});
+  ASSERT_EQ(fault(config), "");
+  const auto adapter = adapter_of(folder_ / "adapter", *model_, base_.path(), kernels::best_kernel_table());
+  ASSERT_EQ(adapter->head.classes(), 2);
+  EXPECT_EQ(adapter->parameters, 66);
+  EXPECT_FALSE(adapter->is_linear());
+  std::vector<float> vector(32, 0.0F);
+  vector[7] = 2.0F;
+  std::vector<float> scores(2);
+  adapter->head.apply(vector, scores);
+  EXPECT_EQ(scores, (std::vector<float>{2.0F * weight.at[7] + 0.5F, 2.0F * weight.at[39] - 1.0F}));
+  tensors_.remove("base_model.model.score.modules_to_save.bias");
+  tensors_.remove("base_model.model.score.modules_to_save.weight");
+  tensors_.add("base_model.model.v_head.summary.weight", random_values(random_, {1, 32}, 1.0F));
+  EXPECT_EQ(fault(config), "");
+  tensors_.add("base_model.model.v_head.summary.weight", random_values(random_, {1, 31}, 1.0F));
+  EXPECT_THAT(fault(config), HasSubstr("v_head.summary.weight: found shape [1, 31], expected [classes, 32]"));
+}
+
 TEST_F(AdapterKinds, SayWhatDoesNotFit) {
   const std::string config = R"({"r":4,"lora_alpha":4,"target_modules":["q_proj"]})";
   const std::string q = "base_model.model.model.layers.1.self_attn.q_proj";
