@@ -185,6 +185,8 @@ class Rollout final : public Dialect {
     if (wish->candidates > wish->choices) return invalid_argument("'best_of' is not for rollouts, which need all candidates", "best_of");
     if (!reviews->empty() && wish->max_tokens == 0)
       return invalid_argument("'max_tokens' is 0: there are no tokens to say anything of", "max_tokens");
+    if (!reviews->empty() && !wish->images.empty())
+      return invalid_argument("'reference', 'return_hidden' and 'return_values' are not for chats with images", "messages");
     wish->reviews = std::move(*reviews);
     wish->details = details;
     want_tokens(*wish);

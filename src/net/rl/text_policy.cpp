@@ -48,8 +48,7 @@ Result<Value> prompt_of(Value&& observation, const std::string& path, const Serv
   Value chat(ValueDict{{"messages", std::move(messages)}});
   Result<Wish> wish = openai::read_chat(chat, model);
   if (!wish) return Error{wish.error().code, fmt::format("{}: {}", path, wish.error().message), path};
-  if (!wish->images.empty())
-    return invalid_argument(fmt::format("{}: images are no part of an observation of a language model", path), path);
+  if (!wish->images.empty()) return invalid_argument(fmt::format("{}: images are no part of an observation here", path), path);
   GenerationCall call(std::move(*wish));
   const auto prompts = encode_prompts(model, call);
   if (!prompts) return Error{prompts.error().code, fmt::format("{}: {}", path, prompts.error().message), path};

@@ -143,8 +143,9 @@ class JobReader {
     Value chat(ValueDict{{"messages", std::move(value)}, {"add_generation_prompt", false}});
     auto wish = openai::read_chat(chat, model_);
     if (!wish) return at(path, wish.error());
+    if (!wish->images.empty()) return invalid_argument(fmt::format("{}: images are no part of an example", path), path);
     GenerationCall call(std::move(*wish));
-    auto prompts = encode_prompts(*model_.codec, call);
+    auto prompts = encode_prompts(model_, call);
     if (!prompts) return at(path, prompts.error());
     return std::move(prompts->front());
   }
