@@ -127,7 +127,7 @@ class FakeAdapters final : public Adapters {
   std::string loaded;
 };
 
-net::ServerOptions options_with(const std::string& folder) {
+net::ServerOptions training_options(const std::string& folder) {
   net::ServerOptions options = test_options();
   options.adapter_dirs = {folder};
   return options;
@@ -142,7 +142,7 @@ std::string local(std::string request) {
 struct Training : testing::Test {
   Folder folder;
   FakeAdapters adapters;
-  TestServer server{options_with(folder.path())};
+  TestServer server{training_options(folder.path())};
 
   // A text's vector says how often it has each of two letters.
   Training() {
