@@ -99,9 +99,8 @@ Result<model::Weights> recoded_weights(const model::Weights& weights, const Want
   }
   auto storage = files::Mapping::reserve(std::max<std::uint64_t>(recoded.packed_bytes, kAlignment), "weights of another type");
   if (!storage) return storage.error();
-  recoded.storage = std::move(*storage);
+  std::byte* next = storage->data();
 
-  std::byte* next = recoded.storage.data();
   for (const Matrix& matrix : others) {
     const PackedMatrix source = *matrix.packed;
     const WeightType type = wanted(source, matrix.feed_forward);
@@ -110,6 +109,7 @@ Result<model::Weights> recoded_weights(const model::Weights& weights, const Want
                     [&](std::int64_t begin, std::int64_t end, int) { recode_panels(source, *matrix.packed, table, next, begin, end); });
     next += bytes_of(source, type);
   }
+  recoded.storage.push_back(std::make_shared<const files::Mapping>(std::move(*storage)));
   if (tied) recoded.output = recoded.embedding;
   return recoded;
 }

@@ -23,6 +23,8 @@ using GgufValue = std::variant<std::uint64_t, std::int64_t, double, bool, std::s
 struct GgufArray {
   std::variant<std::vector<std::uint64_t>, std::vector<std::int64_t>, std::vector<double>, std::vector<bool>, std::vector<std::string>>
       items;
+
+  bool operator==(const GgufArray&) const = default;
 };
 
 struct GgufTensor {
@@ -43,7 +45,8 @@ struct GgufContents {
   std::vector<std::shared_ptr<const ByteSource>> sources;  // that hold the tensors' bytes; the first one's name is the model's
   std::vector<std::pair<std::string, GgufValue>> metadata;
   std::vector<GgufTensor> tensors;
-  std::vector<std::string> notes = {};  // sentences that the user should see: what of it is not held exactly
+  std::vector<std::string> numbers = {};  // of a folder: tensors whose only value has become part of the metadata
+  std::vector<std::string> notes = {};    // sentences that the user should see: what of it is not held exactly
 };
 
 // Metadata and tensors of a model: a GGUF file, or a folder of another kind that was read as the file that a converter would make of it.

@@ -74,6 +74,14 @@ HfFolder HfFolder::of_config(std::string path, std::string config) {
   return folder;
 }
 
+HfFolder HfFolder::of_tensors(std::string path, std::string config, std::map<std::string, SafeTensor> tensors,
+                              std::vector<std::shared_ptr<const ByteSource>> sources) {
+  HfFolder folder = of_config(std::move(path), std::move(config));
+  folder.tensors_ = std::move(tensors);
+  folder.sources_ = std::move(sources);
+  return folder;
+}
+
 Result<std::optional<std::string>> HfFolder::text(std::string_view name) const {
   const std::string path = fmt::format("{}/{}", path_, name);
   if (!exists(path)) return std::optional<std::string>();

@@ -25,6 +25,10 @@ class HfFolder {
   // A folder of which nothing but its config.json is known; `path` is for messages.
   static HfFolder of_config(std::string path, std::string config);
 
+  // The same of a folder that has these tensors, which lie in the sources.
+  static HfFolder of_tensors(std::string path, std::string config, std::map<std::string, SafeTensor> tensors,
+                             std::vector<std::shared_ptr<const ByteSource>> sources);
+
   const std::string& path() const { return path_; }
   const std::string& config() const { return config_; }  // the text of config.json
   // The text of another file of the folder; nothing when there is none.

@@ -14,12 +14,12 @@ const std::string kClassBias = "cls.output.bias";
 
 }  // namespace
 
-ClassHead ClassHead::read(const files::GgufFile& file, TensorReader& reader, std::int64_t width) {
-  ClassHead head;
+ClassHead ClassHead::read(const files::GgufFile& file, TensorReader& reader, std::int64_t width, ClassHead older) {
+  ClassHead head = std::move(older);
   const files::GgufTensor* const tensor = file.tensor(kClassWeight);
-  if (tensor == nullptr) return head;
-  const std::int64_t classes = tensor->shape.size() == 2 ? tensor->shape.back() : 1;
-  reader.table(kClassWeight, width, classes, head.weights_);
+  if (tensor == nullptr && head.width_ == 0) return head;
+  const std::int64_t classes = tensor == nullptr ? head.classes() : tensor->shape.size() == 2 ? tensor->shape.back() : 1;
+  if (tensor != nullptr) reader.table(kClassWeight, width, classes, head.weights_);
   reader.vector(kClassBias, classes, Presence::kOptional, head.bias_);
   head.width_ = width;
   return head;

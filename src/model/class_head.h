@@ -18,8 +18,8 @@ class ClassHead {
  public:
   ClassHead() = default;
 
-  // None where the file has none. Faults are left in the reader.
-  static ClassHead read(const files::GgufFile& file, TensorReader& reader, std::int64_t width);
+  // `older`, with what the file has of it. Faults are left in the reader.
+  static ClassHead read(const files::GgufFile& file, TensorReader& reader, std::int64_t width, ClassHead older);
 
   // One class: how much more a model's next token is `yes` than `no`. output: [vocab, width].
   static ClassHead judging(const kernels::KernelTable& table, const kernels::PackedMatrix& output, std::int64_t yes, std::int64_t no);
@@ -28,6 +28,9 @@ class ClassHead {
   static ClassHead of(std::int64_t width, std::vector<float> weights, std::vector<float> bias);
 
   std::int64_t classes() const { return width_ > 0 ? static_cast<std::int64_t>(weights_.size()) / width_ : 0; }
+
+  std::span<const float> weights() const { return weights_; }  // [classes, width]
+  std::span<const float> bias() const { return bias_; }        // [classes], or empty
 
   // vector: [width], scores: [classes]
   void apply(std::span<const float> vector, std::span<float> scores) const;

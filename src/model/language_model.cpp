@@ -102,11 +102,9 @@ LanguageModel::LanguageModel(const ModelShape& model, const kernels::KernelTable
                              KvGroups kv_groups, std::unique_ptr<kernels::ThreadTeam> own_team, std::shared_ptr<const Weights> weights,
                              Workspace space)
     : model_(model), options_(std::move(options)), context_(context), kv_groups_(std::move(kv_groups)), own_team_(std::move(own_team)),
-      team_(*options_.team), shared_weights_(std::move(weights)), weights_(*shared_weights_),
-      head_(options_.judging ? ClassHead::judging(table, weights_.output, options_.judging->yes, options_.judging->no) : weights_.head),
-      ropes_(rope_tables(model_, weights_.rope_divisors, context_)), ranks_(options_.packing.share, options_.exchange),
-      transformer_(model_, weights_, ropes_, table, team_, &adapters_, &ranks_), space_(std::move(space)),
-      logit_rows_(static_cast<std::size_t>(logit_rows_at_once(model_.vocab, options_.pass_rows))),
+      team_(*options_.team), table_(table), ranks_(options_.packing.share, options_.exchange), first_(make_decoder(std::move(weights))),
+      classes_(first_->head.classes()), parameters_(first_->weights->parameters), weight_bytes_(first_->weights->packed_bytes),
+      space_(std::move(space)), logit_rows_(static_cast<std::size_t>(logit_rows_at_once(model_.vocab, options_.pass_rows))),
       slots_(static_cast<std::size_t>(options_.max_batch)), pools_(slots_.size()), outputs_(slots_.size()),
       hidden_(static_cast<std::size_t>(model_.embedding)), next_(slots_.size(), 0), drafts_(slots_.size(), model_.vocab, options_.drafter) {
   samplers_.reserve(static_cast<std::size_t>(team_.size()));
@@ -117,6 +115,22 @@ LanguageModel::LanguageModel(const ModelShape& model, const kernels::KernelTable
   pass_.picked.reserve(rows);
   picked_.reserve(rows);
   claims_.reserve(rows + 1);
+}
+
+std::shared_ptr<const Decoder> LanguageModel::make_decoder(std::shared_ptr<const Weights> weights) {
+  ClassHead head =
+      options_.judging ? ClassHead::judging(table_, weights->output, options_.judging->yes, options_.judging->no) : weights->head;
+  std::vector<RopeTable> ropes = rope_tables(model_, weights->rope_divisors, context_);
+  return std::make_shared<const Decoder>(model_, std::move(weights), std::move(head), std::move(ropes), table_, team_, &adapters_, &ranks_);
+}
+
+Result<std::shared_ptr<const Weights>> LanguageModel::newer_weights(const Weights& older, const files::GgufFile& file) const {
+  if (options_.passes != nullptr)
+    return Error{ErrorCode::kUnsupported, "the weights of a model that several processes compute (--ranks) cannot be replaced", {}};
+  kernels::ThreadTeam alone(1);
+  auto newer = model::newer_weights(older, file, model_, context_, table_, alone, options_.packing, options_.huge_pages);
+  if (!newer) return newer.error();
+  return std::make_shared<const Weights>(std::move(*newer));
 }
 
 Result<void> LanguageModel::allocate_kv(std::int32_t blocks, Prefault prefault) {
@@ -225,11 +239,32 @@ void LanguageModel::run(const step::StepPlan& plan, step::StepResult& result) {
   result.rows.resize(plan.rows.size());
   settled_.assign(plan.rows.size(), 0);
   draft(plan, result);
-  for (std::size_t index = 0; index < plan.rows.size(); ++index) add_row(plan, index, result);
-  if (!pass_.tokens.empty()) run_pass(result);
+  add_rows(plan, result);
   if (kv_groups_.states.blocks() > 0) copy_states(plan, result);
   for (std::size_t index = 0; index < plan.rows.size(); ++index)
     if (result.rows[index].ran) settle_row(plan.rows[index], result.rows[index], result);
+}
+
+const Decoder& LanguageModel::decoder_of(const step::StepRow& row) const {
+  const AdapterSet* set = adapters_.find(row.adapter);
+  const Decoder* decoder = set != nullptr && set->decoder != nullptr ? set->decoder.get() : first_.get();
+  require(decoder != nullptr, "the revision of a row's weights is gone");
+  return *decoder;
+}
+
+// A pass has one revision of the weights, of which there are seldom two.
+void LanguageModel::add_rows(const step::StepPlan& plan, step::StepResult& result) {
+  added_.assign(plan.rows.size(), 0);
+  for (std::size_t first = 0; first < plan.rows.size(); ++first) {
+    if (added_[first] != 0) continue;
+    decoder_ = &decoder_of(plan.rows[first]);
+    for (std::size_t index = first; index < plan.rows.size(); ++index) {
+      if (added_[index] != 0 || &decoder_of(plan.rows[index]) != decoder_) continue;
+      added_[index] = 1;
+      add_row(plan, index, result);
+    }
+    if (!pass_.tokens.empty()) run_pass(result);
+  }
 }
 
 // Its tokens to the pass, which runs whenever it is full. What was drafted comes behind what its slot sampled last.
@@ -439,14 +474,14 @@ void LanguageModel::run_pass(step::StepResult& result) {
 
 void LanguageModel::compute_pass() {
   if (options_.passes != nullptr) return options_.passes->run(pass_);
-  Transformer::PassState state = transformer_.begin(pass_, space_);
-  while (transformer_.advance(pass_, *kv_, space_, state))
+  Transformer::PassState state = decoder_->transformer.begin(pass_, space_);
+  while (decoder_->transformer.advance(pass_, *kv_, space_, state))
     if (options_.between_layers) options_.between_layers();
 }
 
 Rows LanguageModel::logits_of(std::size_t begin, std::size_t count) {
   if (options_.passes != nullptr) return options_.passes->logits(static_cast<std::int64_t>(begin), static_cast<std::int64_t>(count));
-  transformer_.logits(static_cast<std::int64_t>(begin), static_cast<std::int64_t>(count), space_);
+  decoder_->transformer.logits(static_cast<std::int64_t>(begin), static_cast<std::int64_t>(count), space_);
   return space_.logits;
 }
 
@@ -456,16 +491,16 @@ void LanguageModel::pool(std::size_t picked, const step::StepResult& result) {
   if (options_.passes != nullptr) {
     options_.passes->hidden(static_cast<std::int64_t>(picked), hidden_);
   } else {
-    transformer_.hidden(static_cast<std::int64_t>(picked), space_, hidden_.data());
+    decoder_->transformer.hidden(static_cast<std::int64_t>(picked), space_, hidden_.data());
   }
   pool.add(hidden_);
 }
 
 // An adapter's own, where it has one.
-const ClassHead& LanguageModel::head_of(std::uint32_t adapter) const {
-  const AdapterSet* const set = adapters_.find(adapter);
-  const ClassHead* const own = set != nullptr ? &set->parts.front().adapter->head : nullptr;
-  return own != nullptr && own->classes() > 0 ? *own : head_;
+const ClassHead& LanguageModel::head_of(const step::StepRow& row) const {
+  const AdapterSet* const set = adapters_.find(row.adapter);
+  const ClassHead* const own = set != nullptr && !set->parts.empty() ? &set->parts.front().adapter->head : nullptr;
+  return own != nullptr && own->classes() > 0 ? *own : decoder_of(row).head;
 }
 
 void LanguageModel::report_vector(const step::StepRow& row, step::RowResult& row_result, step::StepResult& result) const {
@@ -473,7 +508,7 @@ void LanguageModel::report_vector(const step::StepRow& row, step::RowResult& row
   std::vector<float> vector = pools_[row.slot].vector();
   if (vector.empty()) return;
   if (outputs_[row.slot] == PooledOutput::kScores) {
-    const ClassHead& head = head_of(row.adapter);
+    const ClassHead& head = head_of(row);
     const auto classes = static_cast<std::size_t>(head.classes());
     const std::size_t tokens = vector.size() / hidden_.size();
     std::vector<float> scores(tokens * classes);

@@ -8,6 +8,7 @@
 #include "kernels/kernel_table.h"
 #include "kernels/thread_team.h"
 #include "model/adapters/adapter_table.h"
+#include "model/decoder.h"
 #include "model/drafting/drafter.h"
 #include "model/drafting/drafts.h"
 #include "model/kv_arena.h"
@@ -16,10 +17,8 @@
 #include "model/pass_runner.h"
 #include "model/pooling.h"
 #include "model/rank_gather.h"
-#include "model/rope.h"
 #include "model/sampling/sampler.h"
 #include "model/sampling/slot.h"
-#include "model/transformer.h"
 #include "model/weights.h"
 #include "model/workspace.h"
 #include "step/pass.h"
@@ -30,6 +29,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace braid::model {
@@ -98,16 +98,27 @@ class LanguageModel final : public step::StepExecutor {
   // Of the first group, which is the only one where all layers see alike.
   const KvLayout& kv_layout() const { return kv_groups_.layout(0); }
   std::int32_t context_length() const { return context_; }
-  std::int64_t classes() const { return head_.classes(); }  // of the head; 0: there is none
-  std::int64_t parameters() const { return weights_.parameters; }
-  const std::shared_ptr<const Weights>& weights() const { return shared_weights_; }
-  std::uint64_t weight_bytes() const { return weights_.packed_bytes; }
+  std::int64_t classes() const { return classes_; }  // of the head; 0: there is none
+  std::int64_t parameters() const { return parameters_; }
+  std::uint64_t weight_bytes() const { return weight_bytes_; }
   std::uint64_t workspace_bytes() const { return space_.storage.size(); }
   // Bytes of the pool, of which `promised` are in use, that have no pages yet. Any thread.
   std::uint64_t untouched_kv_bytes(std::uint64_t promised) const;
 
   // What rows name by their adapter.
   AdapterTable& adapters() { return adapters_; }
+
+  // The revision of the weights that it was loaded with, which rows compute with that name no other. Not after forget_first().
+  const std::shared_ptr<const Decoder>& first() const { return first_; }
+  // Another one, of weights with the same shapes and types. Any thread.
+  std::shared_ptr<const Decoder> make_decoder(std::shared_ptr<const Weights> weights);
+  // `older` with the tensors of a file in the place of its own (newer_weights()), packed by one thread. kUnsupported: others compute with
+  // weights of their own. Any thread.
+  Result<std::shared_ptr<const Weights>> newer_weights(const Weights& older, const files::GgufFile& file) const;
+  // All values of some weights of it (model::tell_values()). Any thread.
+  void tell_values(const Weights& weights, TensorSink& sink) const { model::tell_values(weights, model_, context_, table_, sink); }
+  // No plan names it any more, as with AdapterTable::set(). Loop.
+  std::shared_ptr<const Decoder> forget_first() { return std::exchange(first_, nullptr); }
 
   // A plan that breaks step.h's rules sets `failure` before anything is changed.
   void execute(const step::StepPlan& plan, step::StepResult& result) override;
@@ -143,7 +154,9 @@ class LanguageModel final : public step::StepExecutor {
   void start_slots(const step::StepPlan& plan);
   void announce_scored(const step::StepPlan& plan, const step::StepRow& row, step::RowResult& row_result, step::StepResult& result) const;
   std::optional<std::size_t> purpose_of(const step::StepRow& row, const step::RowResult& row_result, std::int32_t index) const;
+  const Decoder& decoder_of(const step::StepRow& row) const;
   void start_pass();
+  void add_rows(const step::StepPlan& plan, step::StepResult& result);
   void add_row(const step::StepPlan& plan, std::size_t index, step::StepResult& result);
   const step::GivenVectors* given_at(const step::StepPlan& plan, const step::StepRow& row, std::int32_t index) const;
   void give_vector(const step::GivenVectors& given, std::int32_t index, std::int32_t& shift);
@@ -161,7 +174,7 @@ class LanguageModel final : public step::StepExecutor {
   void use_logits(std::size_t begin, std::size_t end, step::StepResult& result);
   void make_tops(std::size_t begin, std::size_t end, step::StepResult& result);
   void pool(std::size_t picked, const step::StepResult& result);
-  const ClassHead& head_of(std::uint32_t adapter) const;
+  const ClassHead& head_of(const step::StepRow& row) const;
   void report_vector(const step::StepRow& row, step::RowResult& row_result, step::StepResult& result) const;
   void score(Sampler& sampler, std::span<const float> logits, step::ScoredToken& scored, step::StepResult& result) const;
   void sample(Sampler& sampler, std::span<const float> logits, const Picked& picked, step::StepResult& result);
@@ -172,13 +185,13 @@ class LanguageModel final : public step::StepExecutor {
   const KvGroups kv_groups_;
   const std::unique_ptr<kernels::ThreadTeam> own_team_;  // null: it shares one
   kernels::ThreadTeam& team_;
-  const std::shared_ptr<const Weights> shared_weights_;
-  const Weights& weights_;
-  const ClassHead head_;
-  const std::vector<RopeTable> ropes_;
+  const kernels::KernelTable& table_;
   AdapterTable adapters_;
   RankGather ranks_;
-  const Transformer transformer_;
+  std::shared_ptr<const Decoder> first_;
+  const std::int64_t classes_;
+  const std::int64_t parameters_;
+  const std::uint64_t weight_bytes_;
   Workspace space_;
   const std::size_t logit_rows_;       // that exist at once
   std::int32_t blocks_ = 0;            // of the pool; 0: there is none yet
@@ -192,6 +205,8 @@ class LanguageModel final : public step::StepExecutor {
   std::vector<std::int32_t> next_;      // by slot: the position of its next token
   Drafts drafts_;                       // of the plan's rows
   std::vector<std::uint8_t> settled_;   // by row of the plan: a guess of it was wrong, or it has ended
+  const Decoder* decoder_ = nullptr;    // of pass_
+  std::vector<std::uint8_t> added_;     // by row of the plan: it has been put into a pass
   step::Pass pass_;                     // being put together
   std::vector<std::size_t> pass_rows_;  // parallel to its sequences: the row of the plan
   std::int32_t kept_ = 0;               // guesses in it of sequences with a state

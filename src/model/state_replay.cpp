@@ -21,7 +21,7 @@ void LanguageModel::replay_drafts(const step::StepResult& result) {
     const auto guesses = pass_.tokens.begin() + sequence.first + sequence.count - sequence.drafted;
     replay_.tokens.insert(replay_.tokens.end(), guesses, guesses + right);
   }
-  if (!replay_.tokens.empty()) transformer_.replay(replay_, *kv_, space_);
+  if (!replay_.tokens.empty()) decoder_->transformer.replay(replay_, *kv_, space_);
 }
 
 // Behind rows that verify, now that it is known where they end.

@@ -32,7 +32,7 @@ void TensorReader::fail(ErrorCode code, const std::string& tensor, const std::st
 const files::GgufTensor* TensorReader::find(const std::string& name, std::initializer_list<std::int64_t> shape, Presence presence) {
   const files::GgufTensor* tensor = file_.tensor(name);
   if (tensor == nullptr) {
-    if (presence == Presence::kRequired)
+    if (presence == Presence::kRequired && !partial_)
       fail(ErrorCode::kBadFile, name, fmt::format("is missing, expected shape [{}]", fmt::join(shape, ", ")));
     return nullptr;
   }
@@ -82,16 +82,28 @@ void TensorReader::table(const std::string& name, std::int64_t size, std::int64_
   for (std::int64_t row = 0; row < rows; ++row) read_row(*tensor, row, size, out.data() + row * size);
 }
 
+void TensorReader::kernel(const std::string& name, std::int64_t width, std::int32_t taps, std::vector<float>& out) {
+  std::vector<float> stored;
+  table(name, taps, width, stored);
+  if (stored.empty()) return;
+  const auto columns = static_cast<std::size_t>(width);
+  const auto rows = static_cast<std::size_t>(taps);
+  out.resize(stored.size());
+  for (std::size_t i = 0; i < stored.size(); ++i) out[i % rows * columns + i / rows] = stored[i];
+}
+
 void TensorReader::matrix(const LinearShape& shape, kernels::PackedMatrix& out, ReadBy use) {
   const std::int64_t stored_outputs = shape.stored_outputs > 0 ? shape.stored_outputs : shape.outputs;
   const files::GgufTensor* tensor = find(shape.name + ".weight", {shape.inputs, stored_outputs}, Presence::kRequired);
-  if (tensor != nullptr) note(*tensor, shape, 0, use, out);
+  if (tensor != nullptr) return note(*tensor, shape, 0, use, out);
+  kept_.push_back(out.data);
 }
 
 void TensorReader::note(const files::GgufTensor& tensor, const LinearShape& shape, std::int64_t skipped, ReadBy use,
                         kernels::PackedMatrix& out) {
   const kernels::WeightType type = packed_type(tensor, shape);
-  out = {.type = type, .outputs = shape.outputs, .inputs = shape.inputs, .data = nullptr, .number = matrices() + 1};
+  const std::uint32_t number = partial_ ? out.number : matrices() + 1;
+  out = {.type = type, .outputs = shape.outputs, .inputs = shape.inputs, .data = nullptr, .number = number};
   const kernels::PanelRange panels = use == ReadBy::kRows ? kernels::PanelRange{0, out.panels()} : share_.panels(out.panels());
   matrices_.push_back({&tensor, shape, skipped, &out, packed_bytes_, panels});
   packed_bytes_ += (bytes_of(out, panels) + kPackedAlignment - 1) / kPackedAlignment * kPackedAlignment;
@@ -110,18 +122,22 @@ void TensorReader::expert(const LinearShape& shape, std::int32_t index, std::int
   }
   const std::int64_t stored = shape.stored_outputs > 0 ? shape.stored_outputs : shape.outputs;
   const std::int64_t first = index * stored + shape.first_output;
-  if (const auto* tensor = find(shape.name + ".weight", {shape.inputs, stored, count}, Presence::kRequired))
+  if (const auto* tensor = find(shape.name + ".weight", {shape.inputs, stored, count}, Presence::kRequired)) {
     note(*tensor, shape, index * stored, ReadBy::kProducts, out);
+  } else {
+    kept_.push_back(out.data);
+  }
   if (shape.bias == Presence::kAbsent || (shape.bias == Presence::kOptional && !has(shape.name + ".bias"))) return;
   std::vector<float> all;
   table(shape.name + ".bias", stored, count, all);
-  if (!error_) bias.assign(all.begin() + first, all.begin() + first + shape.outputs);
+  if (!all.empty()) bias.assign(all.begin() + first, all.begin() + first + shape.outputs);
 }
 
 void TensorReader::bias(const LinearShape& shape, std::vector<float>& out) {
   if (shape.stored_outputs == 0) return vector(shape.name + ".bias", shape.outputs, shape.bias, out);
   std::vector<float> all;
   vector(shape.name + ".bias", shape.stored_outputs, shape.bias, all);
+  if (!all.empty()) out.clear();
   for (std::int64_t i = 0; !all.empty() && i < shape.outputs; ++i) out.push_back(all[static_cast<std::size_t>(shape.stored_row(i))]);
 }
 

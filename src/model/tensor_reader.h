@@ -25,10 +25,11 @@ enum class ReadBy { kProducts, kRows };
 class TensorReader {
  public:
   // `float_type`: what matrices of F32, F16 and BF16 are packed as; their own type otherwise. `rotate`: whether those of Q8_0 that may be
-  // packed rotated are. `share`: what is packed of matrices in products.
+  // packed rotated are. `share`: what is packed of matrices in products. `partial`: what is read is there already, and what the file does not
+  // have of it stays what it is.
   TensorReader(const files::GgufFile& file, const kernels::KernelTable& table, std::optional<kernels::WeightType> float_type, bool rotate,
-               const Share& share)
-      : file_(file), table_(table), float_type_(float_type), rotate_(rotate), share_(share) {}
+               const Share& share, bool partial = false)
+      : file_(file), table_(table), float_type_(float_type), rotate_(rotate), share_(share), partial_(partial) {}
 
   const std::optional<Error>& error() const { return error_; }
   bool has(const std::string& name) const { return file_.tensor(name) != nullptr; }
@@ -41,6 +42,9 @@ class TensorReader {
 
   // The same for `rows` of them, one after the other.
   void table(const std::string& name, std::int64_t size, std::int64_t rows, std::vector<float>& out);
+
+  // A kernel of `taps` for each channel, which a file has side by side: [taps, width].
+  void kernel(const std::string& name, std::int64_t width, std::int32_t taps, std::vector<float>& out);
 
   // Notes a matrix for pack(); `out` must stay where it is until then.
   void matrix(const LinearShape& shape, kernels::PackedMatrix& out, ReadBy use = ReadBy::kProducts);
@@ -59,6 +63,9 @@ class TensorReader {
 
   std::size_t packed_bytes() const { return packed_bytes_; }
   std::uint32_t matrices() const { return static_cast<std::uint32_t>(matrices_.size()); }
+
+  // The data of matrices that stayed what they were.
+  const std::vector<const std::byte*>& kept() const { return kept_; }
 
   // Packs what matrix() noted into one mapping and completes the matrices.
   Result<files::Mapping> pack(kernels::ThreadTeam& team, const files::Progress& progress, files::HugePages pages) const;
@@ -88,9 +95,11 @@ class TensorReader {
   const std::optional<kernels::WeightType> float_type_;
   const bool rotate_;
   const Share share_;
+  const bool partial_;
   std::optional<Error> error_;
   std::unordered_set<std::string> seen_;
   std::vector<Noted> matrices_;
+  std::vector<const std::byte*> kept_;
   std::size_t packed_bytes_ = 0;
 };
 

@@ -1,6 +1,7 @@
 #include "model/weights.h"
 
 #include "kernels/packed_layout.h"
+#include "model/live_tensors.h"
 #include "model/tensor_reader.h"
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <cstdint>
 #include <fmt/format.h>
 #include <functional>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -16,7 +18,9 @@
 namespace braid::model {
 namespace {
 
-void read_norm(TensorReader& reader, const NormShape& shape, NormWeights& norm) {
+// All that follows reads what a shape names with a TensorReader, or tells it by LiveTensors.
+
+void read_norm(auto& reader, const NormShape& shape, NormWeights& norm) {
   if (shape.kind == NormShape::Kind::kNone) return;
   if (shape.rows > 1) {
     reader.table(shape.name + ".weight", shape.width, shape.rows, norm.weight);
@@ -29,19 +33,19 @@ void read_norm(TensorReader& reader, const NormShape& shape, NormWeights& norm) 
   if (norm.bias.empty()) norm.bias.assign(static_cast<std::size_t>(shape.width), 0.0F);
 }
 
-void read_linear(TensorReader& reader, const LinearShape& shape, LinearWeights& linear) {
+void read_linear(auto& reader, const LinearShape& shape, LinearWeights& linear) {
   reader.matrix(shape, linear.matrix);
   reader.bias(shape, linear.bias);
 }
 
-void read_feed_forward(TensorReader& reader, const FeedForwardShape& shape, FeedForwardWeights& weights) {
+void read_feed_forward(auto& reader, const FeedForwardShape& shape, FeedForwardWeights& weights) {
   if (shape.width == 0) return;
   if (shape.gated) read_linear(reader, shape.gate, weights.gate);
   read_linear(reader, shape.up, weights.up);
   read_linear(reader, shape.down, weights.down);
 }
 
-void read_experts(TensorReader& reader, const ExpertsShape& shape, ExpertsWeights& weights) {
+void read_experts(auto& reader, const ExpertsShape& shape, ExpertsWeights& weights) {
   const RouterShape& router = shape.router;
   read_linear(reader, router.linear, weights.router);
   reader.vector(router.correction + ".bias", router.experts(), router.corrected, weights.correction);
@@ -63,7 +67,7 @@ void read_experts(TensorReader& reader, const ExpertsShape& shape, ExpertsWeight
   read(shape.each.down, &FeedForwardWeights::down);
 }
 
-void read_latent(TensorReader& reader, const LatentShape& shape, std::int32_t heads, LatentWeights& weights) {
+void read_latent(auto& reader, const LatentShape& shape, std::int32_t heads, LatentWeights& weights) {
   if (shape.query_down.outputs > 0) read_linear(reader, shape.query_down, weights.query_down);
   read_norm(reader, shape.query_down_norm, weights.query_down_norm);
   read_norm(reader, shape.norm, weights.norm);
@@ -76,7 +80,7 @@ void read_latent(TensorReader& reader, const LatentShape& shape, std::int32_t he
   read(shape.value_up, weights.value_up);
 }
 
-void read_attention(TensorReader& reader, const AttentionShape& shape, AttentionWeights& attention) {
+void read_attention(auto& reader, const AttentionShape& shape, AttentionWeights& attention) {
   read_linear(reader, shape.query, attention.query);
   read_linear(reader, shape.key, attention.key);
   if (shape.latent) {
@@ -91,25 +95,19 @@ void read_attention(TensorReader& reader, const AttentionShape& shape, Attention
   if (!shape.sinks.empty()) reader.vector(shape.sinks + ".weight", shape.heads, Presence::kRequired, attention.sinks);
 }
 
-// Files have the taps of a channel side by side.
-void read_kernel(TensorReader& reader, const std::string& name, std::int64_t width, std::int32_t taps, Presence bias,
+void read_kernel(auto& reader, const std::string& name, std::int64_t width, std::int32_t taps, Presence bias,
                  ConvolutionWeights& convolution) {
   reader.vector(name + ".bias", width, bias, convolution.bias);
-  std::vector<float> stored;
-  reader.table(name + ".weight", taps, width, stored);
-  const auto columns = static_cast<std::size_t>(width);
-  const auto rows = static_cast<std::size_t>(taps);
-  convolution.taps.resize(stored.size());
-  for (std::size_t i = 0; i < stored.size(); ++i) convolution.taps[i % rows * columns + i / rows] = stored[i];
+  reader.kernel(name + ".weight", width, taps, convolution.taps);
 }
 
-void read_convolution(TensorReader& reader, const ShortConvolutionShape& shape, ShortConvolutionWeights& convolution) {
+void read_convolution(auto& reader, const ShortConvolutionShape& shape, ShortConvolutionWeights& convolution) {
   read_linear(reader, shape.input, convolution.input);
   read_linear(reader, shape.output, convolution.output);
   read_kernel(reader, shape.kernel, shape.width, shape.taps, shape.bias, convolution.convolution);
 }
 
-void read_selective(TensorReader& reader, const SelectiveStateShape& shape, SelectiveStateWeights& selective) {
+void read_selective(auto& reader, const SelectiveStateShape& shape, SelectiveStateWeights& selective) {
   read_linear(reader, shape.input, selective.input);
   read_linear(reader, shape.output, selective.output);
   read_kernel(reader, shape.kernel, shape.convolved(), shape.taps, shape.bias, selective.convolution);
@@ -120,7 +118,7 @@ void read_selective(TensorReader& reader, const SelectiveStateShape& shape, Sele
     reader.values(shape.norm.name + ".weight", std::int64_t{shape.norm.rows} * shape.norm.width, selective.norm.weight);
 }
 
-void read_delta_rule(TensorReader& reader, const DeltaRuleShape& shape, DeltaRuleWeights& delta) {
+void read_delta_rule(auto& reader, const DeltaRuleShape& shape, DeltaRuleWeights& delta) {
   read_linear(reader, shape.input, delta.input);
   read_linear(reader, shape.gate, delta.gate);
   read_linear(reader, shape.beta, delta.beta);
@@ -135,7 +133,7 @@ void read_delta_rule(TensorReader& reader, const DeltaRuleShape& shape, DeltaRul
   delta.key_length.assign(static_cast<std::size_t>(shape.key_dim), 1.0F / std::sqrt(dim));
 }
 
-void read_layer(TensorReader& reader, const LayerShape& shape, LayerWeights& layer) {
+void read_layer(auto& reader, const LayerShape& shape, LayerWeights& layer) {
   read_norm(reader, shape.attention_norm, layer.attention_norm);
   if (shape.convolution) {
     read_convolution(reader, *shape.convolution, layer.convolution);
@@ -154,13 +152,13 @@ void read_layer(TensorReader& reader, const LayerShape& shape, LayerWeights& lay
 }
 
 // For a context of that many positions.
-void read_rope_divisors(TensorReader& reader, const RopeParameters& rope, std::int32_t context, std::vector<float>& out) {
+void read_rope_divisors(auto& reader, const RopeParameters& rope, std::int32_t context, std::vector<float>& out) {
   const bool stretched = !rope.stretched_divisors.empty() && context > rope.original_context;
   if (!rope.stretched_divisors.empty()) reader.ignore(stretched ? rope.divisors : rope.stretched_divisors);
   reader.vector(stretched ? rope.stretched_divisors : rope.divisors, rope.rotated / 2, rope.divided, out);
 }
 
-void read_model(TensorReader& reader, const ModelShape& model, std::int32_t context, Weights& weights) {
+void read_model(auto& reader, const ModelShape& model, std::int32_t context, Weights& weights) {
   const auto table = [&](const std::string& name, std::int64_t rows) {
     return LinearShape{.name = name, .inputs = model.embedding, .outputs = rows};
   };
@@ -185,8 +183,20 @@ std::int64_t parameters_of(const files::GgufFile& file) {
   return static_cast<std::int64_t>(parameters);
 }
 
-TensorReader reader_of(const files::GgufFile& file, const kernels::KernelTable& table, const Packing& packing) {
-  return {file, table, packing.float_type, packing.rotated, packing.share};
+TensorReader reader_of(const files::GgufFile& file, const kernels::KernelTable& table, const Packing& packing, bool partial = false) {
+  return {file, table, packing.float_type, packing.rotated, packing.share, partial};
+}
+
+// All that is no matrix, and notes the matrices.
+std::optional<Error> read_values(TensorReader& reader, const files::GgufFile& file, const ModelShape& model, std::int32_t context,
+                                 Weights& weights) {
+  weights.head = ClassHead::read(file, reader, model.embedding, std::move(weights.head));
+  read_model(reader, model, context, weights);
+  const auto usable = [](float divisor) { return std::isfinite(divisor) && divisor > 1e-6F; };
+  const auto all_usable = [&](const std::vector<float>& divisors) { return std::ranges::all_of(divisors, usable); };
+  if (!reader.error() && !std::ranges::all_of(weights.rope_divisors, all_usable))
+    return Error{ErrorCode::kBadFile, file.name() + ": the rope divisors are not all positive numbers", {}};
+  return reader.error();
 }
 
 // Fills everything but the matrices' data; `weights` must stay where it is until they are packed.
@@ -198,12 +208,7 @@ std::optional<Error> read_checked(TensorReader& reader, const files::GgufFile& f
                  fmt::format("{}: {}.block_count is {}, but the file has {} tensors only", file.name(), model.architecture,
                              model.layers.size(), file.tensors().size()),
                  {}};
-  weights.head = ClassHead::read(file, reader, model.embedding);
-  read_model(reader, model, context, weights);
-  const auto usable = [](float divisor) { return std::isfinite(divisor) && divisor > 1e-6F; };
-  const auto all_usable = [&](const std::vector<float>& divisors) { return std::ranges::all_of(divisors, usable); };
-  if (!reader.error() && !std::ranges::all_of(weights.rope_divisors, all_usable))
-    return Error{ErrorCode::kBadFile, file.name() + ": the rope divisors are not all positive numbers", {}};
+  if (auto error = read_values(reader, file, model, context, weights)) return error;
   weights.packed_bytes = reader.packed_bytes();
   weights.matrices = reader.matrices() + 1;
   weights.parameters = parameters_of(file);
@@ -217,6 +222,14 @@ void tie_output(Weights& weights) {
 }
 
 }  // namespace
+
+void tell_values(const Weights& weights, const ModelShape& model, std::int32_t context, const kernels::KernelTable& table,
+                 TensorSink& sink) {
+  LiveTensors live(table, weights.output.data != weights.embedding.data ? model.output.name : std::string(), sink);
+  Weights told = weights;  // which stays what it is
+  live.head(weights.head);
+  read_model(live, model, context, told);
+}
 
 bool has_float_weights(const files::GgufFile& file, const Packing& packing) {
   if (packing.float_type && kernels::is_quantized(*packing.float_type)) return false;
@@ -236,8 +249,29 @@ Result<Weights> load_weights(const files::GgufFile& file, const ModelShape& mode
   if (auto error = read_checked(reader, file, model, context, weights)) return *error;
   auto storage = reader.pack(team, progress, pages);
   if (!storage) return storage.error();
-  weights.storage = std::move(*storage);
+  weights.storage.push_back(std::make_shared<const files::Mapping>(std::move(*storage)));
   if (weights.output.data == nullptr) tie_output(weights);
+  return weights;
+}
+
+Result<Weights> newer_weights(const Weights& older, const files::GgufFile& file, const ModelShape& model, std::int32_t context,
+                              const kernels::KernelTable& table, kernels::ThreadTeam& team, const Packing& packing,
+                              files::HugePages pages) {
+  TensorReader reader = reader_of(file, table, packing, true);
+  Weights weights = older;
+  const bool is_tied = older.output.data == older.embedding.data;
+  if (auto error = read_values(reader, file, model, context, weights)) return *error;
+  weights.storage.clear();
+  if (reader.packed_bytes() > 0) {
+    auto storage = reader.pack(team, {}, pages);
+    if (!storage) return storage.error();
+    weights.storage.push_back(std::make_shared<const files::Mapping>(std::move(*storage)));
+  }
+  if (is_tied) tie_output(weights);
+  for (const auto& shared : older.storage) {
+    const auto lies_in = [&](const std::byte* data) { return data >= shared->data() && data < shared->data() + shared->size(); };
+    if (lies_in(weights.output.data) || std::ranges::any_of(reader.kept(), lies_in)) weights.storage.push_back(shared);
+  }
   return weights;
 }
 

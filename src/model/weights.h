@@ -11,7 +11,10 @@
 #include "model/share.h"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 namespace braid::model {
@@ -116,10 +119,10 @@ struct Weights {
   std::vector<std::vector<float>> rope_divisors;  // of each rotary table one for each rotated pair, or empty
   std::vector<LayerWeights> layers;
   ClassHead head;
-  files::Mapping storage;
-  std::uint64_t packed_bytes = 0;  // of all matrices
-  std::uint32_t matrices = 0;      // the largest PackedMatrix::number
-  std::int64_t parameters = 0;     // values of all tensors of the file
+  std::vector<std::shared_ptr<const files::Mapping>> storage;  // one, and what is shared with older revisions
+  std::uint64_t packed_bytes = 0;                              // of all matrices
+  std::uint32_t matrices = 0;                                  // the largest PackedMatrix::number
+  std::int64_t parameters = 0;                                 // values of all tensors of the file
 };
 
 // kBadFile: a tensor is missing or its shape contradicts the model's; kUnsupported: its type, or a tensor that this
@@ -128,6 +131,26 @@ struct Weights {
 Result<Weights> load_weights(const files::GgufFile& file, const ModelShape& model, std::int32_t context, const kernels::KernelTable& table,
                              kernels::ThreadTeam& team, const files::Progress& progress, const Packing& packing = {},
                              files::HugePages pages = files::HugePages::kTransparent);
+
+// `older` with the tensors that the file has in the place of its own, as they would be loaded; it has some of them, of the types and shapes
+// that they were loaded with. What is not there is shared with `older`.
+Result<Weights> newer_weights(const Weights& older, const files::GgufFile& file, const ModelShape& model, std::int32_t context,
+                              const kernels::KernelTable& table, kernels::ThreadTeam& team, const Packing& packing = {},
+                              files::HugePages pages = files::HugePages::kTransparent);
+
+// Takes the values of tensors, one after the other.
+class TensorSink {
+ public:
+  virtual ~TensorSink() = default;
+  virtual void begin(const std::string& name, std::vector<std::int64_t> shape) = 0;  // rows first
+  virtual void add(std::span<const float> values) = 0;                               // some more of them
+  virtual void end() = 0;
+};
+
+// All values of the weights as they are computed with, by the names of a file; what is one of several matrices in a tensor, or some of its
+// rows, by that name with its place in brackets. Any thread.
+void tell_values(const Weights& weights, const ModelShape& model, std::int32_t context, const kernels::KernelTable& table,
+                 TensorSink& sink);
 
 // The same checks without packing: shapes and types are complete, the matrices have no data.
 Result<Weights> check_weights(const files::GgufFile& file, const ModelShape& model, std::int32_t context, const kernels::KernelTable& table,

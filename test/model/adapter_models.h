@@ -137,7 +137,7 @@ struct RandomAdapter {
                           .shape = std::move(shape),
                           .bytes = bytes};
     };
-    for (const ModelMatrix& base : matrices_of(model.shape(), *model.weights())) {
+    for (const ModelMatrix& base : matrices_of(model.shape(), *model.first()->weights)) {
       const bool is_product = base.role == ModelMatrix::Role::kProduct;
       const std::int64_t inputs = base.role == ModelMatrix::Role::kEmbedding ? base.shape.outputs : base.shape.inputs;
       const std::int64_t outputs = base.role == ModelMatrix::Role::kEmbedding ? base.shape.inputs : base.shape.outputs;
@@ -149,7 +149,7 @@ struct RandomAdapter {
       matrix.up = tensor({outputs, rank}, 0.0F, 0.1F, half);
       if (magnitudes && is_product) matrix.magnitude = tensor({outputs}, 1.0F, 0.1F, false);
     }
-    return build_adapter(stored, model.shape(), *model.weights(), table).value();
+    return build_adapter(stored, model.shape(), *model.first()->weights, table).value();
   }
 };
 

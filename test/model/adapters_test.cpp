@@ -63,7 +63,7 @@ std::shared_ptr<const Adapter> adapter_of(const std::string& path, LanguageModel
   const Result<StoredAdapter> stored = read_adapter(path, {model.shape(), base});
   EXPECT_TRUE(stored) << (stored ? "" : stored.error().message);
   if (!stored) return nullptr;
-  const auto built = build_adapter(*stored, model.shape(), *model.weights(), table);
+  const auto built = build_adapter(*stored, model.shape(), *model.first()->weights, table);
   EXPECT_TRUE(built) << (built ? "" : built.error().message);
   return built ? *built : nullptr;
 }
@@ -201,7 +201,7 @@ class AdapterKinds : public testing::Test {
     if (!model_) model_ = load(open_model(base_.path()), kernels::best_kernel_table());
     const auto stored = read_adapter(folder_ / "adapter", {model_->shape(), base_.path()});
     if (!stored) return stored.error().message;
-    const auto built = build_adapter(*stored, model_->shape(), *model_->weights(), kernels::best_kernel_table());
+    const auto built = build_adapter(*stored, model_->shape(), *model_->first()->weights, kernels::best_kernel_table());
     return built ? "" : built.error().message;
   }
 
@@ -368,7 +368,7 @@ TEST_F(AdapterKinds, AreTheSameFromAGgufFile) {
   }
   const auto source = writer.source("tuned.gguf");
   write_file(folder_ / "tuned.gguf", std::vector<std::byte>(source->bytes().begin(), source->bytes().end()));
-  model->adapters().set(1, only(build_adapter(stored, model->shape(), *model->weights(), table).value()));
+  model->adapters().set(1, only(build_adapter(stored, model->shape(), *model->first()->weights, table).value()));
   model->adapters().set(2, only(adapter_of(folder_ / "tuned.gguf", *model, base_.path(), table)));
   const DrivenAnswer peft = scores(*model, 1);
   const DrivenAnswer gguf = scores(*model, 2);
@@ -415,7 +415,7 @@ TEST(Adapters, AdaptEachExpert) {
     writer.tensor(name + ".lora_b", 0, {2, kWidth, 8}, bytes_of(random_values(random, {8, kWidth, 2}, 0.1F)));
   }
   const auto stored = read_gguf_adapter(writer.source("experts.gguf"), {model->shape(), ""}).value();
-  const auto tuned = build_adapter(stored, model->shape(), *model->weights(), table).value();
+  const auto tuned = build_adapter(stored, model->shape(), *model->first()->weights, table).value();
   EXPECT_EQ(tuned->matrices.size(), 24U);
   model->adapters().set(1, only(tuned));
 
@@ -464,7 +464,7 @@ TEST_F(AdapterKinds, SurviveChangedFiles) {
     if (!parsed) continue;
     const auto stored = read_peft_tensors(std::make_shared<const PeftConfig>(std::move(*parsed)),
                                           braid::files::owned_bytes(bytes, "changed"), {model->shape(), base_.path()});
-    if (stored && build_adapter(*stored, model->shape(), *model->weights(), table)) ++read;
+    if (stored && build_adapter(*stored, model->shape(), *model->first()->weights, table)) ++read;
   }
   EXPECT_LT(read, 400);
 }

@@ -10,7 +10,10 @@ void AdaptedRows::begin(const step::Pass& pass, const AdapterTable* table) {
   order_.clear();
   if (table == nullptr || std::ranges::all_of(pass.tokens, [](const step::PassToken& token) { return token.adapter == 0; })) return;
   of_row_.clear();
-  for (const step::PassToken& token : pass.tokens) of_row_.push_back(table->find(token.adapter));
+  for (const step::PassToken& token : pass.tokens) {
+    const AdapterSet* set = table->find(token.adapter);
+    of_row_.push_back(set != nullptr && !set->parts.empty() ? set : nullptr);
+  }
   sort();
 }
 

@@ -61,6 +61,8 @@ struct Adapter {
   }
 };
 
+class Decoder;
+
 // What a request uses: several adapters together, each times a scale. One that is not linear is alone, and whole.
 struct AdapterSet {
   struct Part {
@@ -68,15 +70,17 @@ struct AdapterSet {
     float scale = 1.0F;
   };
 
-  explicit AdapterSet(std::vector<Part> its_parts) : parts(std::move(its_parts)) {
+  explicit AdapterSet(std::vector<Part> its_parts, std::shared_ptr<const Decoder> its_decoder = nullptr)
+      : parts(std::move(its_parts)), decoder(std::move(its_decoder)) {
     for (const Part& part : parts) width += part.adapter->widest;
   }
 
-  // The only one's, where what it has of the matrix cannot be shared.
+  // The only one's of a set that is not empty, where what it has of the matrix cannot be shared.
   const AdaptedMatrix* whole(std::uint32_t number) const { return parts.front().adapter->find(number); }
 
-  const std::vector<Part> parts;  // at least one
-  std::int64_t width = 0;         // floats that come down for one matrix
+  const std::vector<Part> parts;                 // none: the weights as they are
+  const std::shared_ptr<const Decoder> decoder;  // the revision of the weights; null: the first one
+  std::int64_t width = 0;                        // floats that come down for one matrix
 };
 
 }  // namespace braid::model

@@ -366,11 +366,12 @@ std::int64_t FolderReader::rows(const std::string& name) const {
   return found != tensors_.end() && found->second.shape.size() == 2 ? found->second.shape[1] : 0;
 }
 
-std::optional<float> FolderReader::scalar(const std::string& name) const {
+std::optional<float> FolderReader::scalar(const std::string& name) {
   const auto found = tensors_.find(name);
   if (found == tensors_.end() || found->second.shape != std::vector<std::int64_t>{1} || found->second.coded) return std::nullopt;
   float value = 0.0F;
   kernels::dequantize_row(static_cast<kernels::WeightType>(found->second.type), found->second.bytes.data(), 1, &value);
+  numbers_.push_back(name);
   return value;
 }
 
@@ -403,6 +404,7 @@ files::GgufContents FolderReader::take() {
   contents.sources = folder_.sources();
   contents.sources.insert(contents.sources.end(), computed_.begin(), computed_.end());
   contents.metadata = std::move(metadata_);
+  contents.numbers = std::move(numbers_);
   contents.notes = std::move(notes_);
   for (auto& [name, tensor] : tensors_) contents.tensors.push_back(std::move(tensor));
   return contents;

@@ -81,8 +81,8 @@ class FolderReader {
   std::vector<std::string> of_part(std::string_view part) const;
   // A matrix's rows; 0: there is none.
   std::int64_t rows(const std::string& name) const;
-  // The only value of a tensor.
-  std::optional<float> scalar(const std::string& name) const;
+  // The only value of a tensor, for the metadata.
+  std::optional<float> scalar(const std::string& name);
   // All values of a tensor of floats; none: it is not there, or coded.
   std::vector<float> values(const std::string& name) const;
   // A tensor of floats that was computed; of `rows` rows.
@@ -104,6 +104,7 @@ class FolderReader {
   std::map<std::string, files::GgufTensor> tensors_;
   std::vector<std::pair<std::string, files::GgufValue>> metadata_;
   std::vector<std::shared_ptr<const files::ByteSource>> computed_;
+  std::vector<std::string> numbers_;
   std::vector<std::string> notes_;
 };
 
