@@ -156,6 +156,16 @@ Result<std::string> config_text(const std::string& path) {
   return folder->config();
 }
 
+// As the folder or the file names them.
+Result<std::shared_ptr<const model::LoadedTensors>> tensors_of(const std::string& path, const files::GgufFile& file) {
+  if (!files::is_folder(path)) return std::make_shared<const model::LoadedTensors>(model::LoadedTensors::of(file));
+  const Result<files::HfFolder> folder = files::HfFolder::open(path);
+  if (!folder) return folder.error();
+  Result<model::LoadedTensors> tensors = model::LoadedTensors::of(*folder);
+  if (!tensors) return tensors.error();
+  return std::make_shared<const model::LoadedTensors>(std::move(*tensors));
+}
+
 // What a folder's own files say of vectors.
 Result<void> read_vector_rules(const std::string& path, LoadedModel& loaded) {
   if (!files::is_folder(path)) return {};
@@ -219,6 +229,9 @@ Result<LoadedModel> load_weights(const ModelOptions& options, const files::GgufF
   LoadedModel loaded;
   loaded.id = model_id(options.model.empty() ? kEmbeddedModelName : options.model);
   loaded.table = *table;
+  Result<std::shared_ptr<const model::LoadedTensors>> tensors = tensors_of(options.model, file);
+  if (!tensors) return tensors.error();
+  loaded.tensors = std::move(*tensors);
   const Result<std::string> architecture = file.string_or("general.architecture", "");
   if (!architecture) return architecture.error();
   loaded.architecture = *architecture;
@@ -243,6 +256,7 @@ Result<LoadedModel> load_weights(const ModelOptions& options, const files::GgufF
   if (!eyes) return eyes.error();
   loaded.eyes = std::move(*eyes);
   std::string digest = model_digest(file, load_options(options, loading.max_batch));
+  loaded.weights_digest = digest;
   if (loaded.eyes.tower != nullptr) digest += fmt::format("{:x}", loaded.eyes.tower->weights().revision.front());
   loaded.fingerprint = fingerprint((*table)->name, options.kv_type.value_or((*table)->kv_type), digest);
 
@@ -281,7 +295,7 @@ Result<LoadedModel> load_weights(const ModelOptions& options, const files::GgufF
   if (!language_model) return language_model.error();
   loaded.language_model = std::move(*language_model);
   if (const Result<void> fits = check_fit(loaded.eyes, *loaded.language_model); !fits) return fits.error();
-  if (loading.shelf != nullptr && loaded.ranks == nullptr) loading.shelf->put(key, loaded.language_model->weights());
+  if (loading.shelf != nullptr && loaded.ranks == nullptr) loading.shelf->put(key, loaded.language_model->first()->weights);
   const Result<std::string> config = config_text(options.model);
   if (!config) return config.error();
   set_classes(options.model, *config, loaded);

@@ -16,6 +16,7 @@
 #include "kernels/thread_team.h"
 #include "model/drafting/model_drafter.h"
 #include "model/language_model.h"
+#include "model/loaded_tensors.h"
 #include "ranks/remote_passes.h"
 #include "sched/options.h"
 #include "store/block_store.h"
@@ -45,6 +46,8 @@ struct LoadedModel {
   std::shared_ptr<model::ModelDrafter> draft;            // the language model's too; null: none
   std::shared_ptr<ranks::RemotePasses> ranks;            // that compute it; null: this process does
   std::unique_ptr<model::LanguageModel> language_model;
+  std::shared_ptr<const model::LoadedTensors> tensors;
+  std::string weights_digest;  // model_digest()
   Eyes eyes;
   KvBudget kv;
   cache::PrefixKey model_revision;                // digest of the file; of no meaning unless asked for, as the next one

@@ -308,10 +308,14 @@ asio::awaitable<bool> Scheduler::drained(std::chrono::steady_clock::time_point d
   co_return roster_.empty();
 }
 
-void Scheduler::abort_remaining(const Error& reason) {
-  draining_ = true;
+void Scheduler::end_all(const Error& reason) {
   finish_all(reason);
   wake_.notify();
+}
+
+void Scheduler::abort_remaining(const Error& reason) {
+  draining_ = true;
+  end_all(reason);
 }
 
 void Scheduler::finish_all(const Error& reason) noexcept {

@@ -1,6 +1,9 @@
 // /metrics against docs/metrics.md, its JSON form, and the figures of the system.
+#include "braid/adapters.h"
+#include "braid/weights.h"
 #include "net/json/parse.h"
 #include "net/metrics/exposition.h"
+#include "net/metrics/revisions.h"
 #include "net/test_server.h"
 #include "support/folder.h"
 
@@ -44,6 +47,42 @@ Types served(const std::string& text) {
   return types;
 }
 
+// Weights and an adapter of a model.
+struct Revised final : LiveWeights, Adapters {
+  const WeightFacts& facts() const override { return weights; }
+  void name_version(std::string) override {}
+  boost::asio::awaitable<Result<WeightFacts>> update(WeightSource, UpdateMode) override { co_return weights; }
+  boost::asio::awaitable<Result<std::vector<TensorDigest>>> digests() override { co_return std::vector<TensorDigest>(); }
+
+  std::vector<AdapterFacts> list() const override { return {{.name = "tuned", .revision = "a1", .path = {}, .requests = 7}}; }
+  bool has(std::string_view name) const override { return name == "tuned"; }
+  bool had_any() const override { return true; }
+  Result<std::shared_ptr<const ServedModel>> apply(std::shared_ptr<const ServedModel> base, std::span<const AdapterChoice>) override {
+    return base;
+  }
+  boost::asio::awaitable<Result<AdapterFacts>> load(std::string, WeightSource, bool) override { co_return AdapterFacts(); }
+  Result<void> unload(std::string_view) override { return {}; }
+
+  WeightFacts weights{.revision = "w2", .version = {}, .created = 1, .updates = 3};
+};
+
+TEST(Metrics, TellTheRevisionsOfWeightsAndAdapters) {
+  Revised revised;
+  ServedModel model;
+  model.id = "base";
+  model.adapters = &revised;
+  model.weights = &revised;
+  ServedNetwork network{.id = "policy", .created = 1, .parameters = 0, .revision = "w2", .predictor = nullptr, .weights = &revised};
+  net::FamilyList families;
+  net::add_revisions(families, ModelDirectory({&model}, false, {&network}));
+  const std::string text = families.text();
+  for (const char* line :
+       {R"(braid_weights_info{model="base",revision="w2"} 1)", R"(braid_weights_info{model="policy",revision="w2"} 1)",
+        R"(braid_weight_updates_total{model="base"} 3)", R"(braid_adapter_info{model="base",adapter="tuned",revision="a1"} 1)",
+        R"(braid_adapter_requests_total{model="base",adapter="tuned",revision="a1"} 7)"})
+    EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
+}
+
 TEST(Metrics, EachIsDocumentedWithItsTypeAndEachDocumentedOneIsServed) {
   EngineStats stats;
   stats.disk.emplace();
@@ -56,6 +95,11 @@ TEST(Metrics, EachIsDocumentedWithItsTypeAndEachDocumentedOneIsServed) {
   net::add_http(families, net::Counters(), net::http::ConnectionSet(loop, std::chrono::seconds(1)));
   net::add_engine(families, stats);
   net::add_system(families, figures);
+  Revised revised;
+  ServedModel model;
+  model.adapters = &revised;
+  model.weights = &revised;
+  net::add_revisions(families, ModelDirectory({&model}));
   EXPECT_EQ(served(families.text()), documented());
 }
 

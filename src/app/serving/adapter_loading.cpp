@@ -38,10 +38,11 @@ Result<model::StoredAdapter> read(const WeightSource& source, const LoadedAdapte
 
 }  // namespace
 
-Result<LoadedAdapter> load_adapter(const WeightSource& source, const LoadedAdapter* previous, const AdapterBase& base) {
+Result<LoadedAdapter> load_adapter(const WeightSource& source, const LoadedAdapter* previous, const AdapterBase& base,
+                                   const model::Weights& weights) {
   const Result<model::StoredAdapter> stored = read(source, previous, {base.model.shape(), base.folder});
   if (!stored) return as_refusal(stored.error());
-  auto adapter = model::build_adapter(*stored, base.model.shape(), *base.model.weights(), base.table);
+  auto adapter = model::build_adapter(*stored, base.model.shape(), weights, base.table);
   if (!adapter) return as_refusal(adapter.error());
   return LoadedAdapter{std::move(*adapter), stored->config, stored->sources.front()};
 }

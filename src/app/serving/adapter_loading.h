@@ -28,6 +28,8 @@ struct LoadedAdapter {
 };
 
 // Any thread. `previous`: the revision that a source of tensors alone belongs to; null: there is none. Errors of files are kInvalidArgument.
-Result<LoadedAdapter> load_adapter(const WeightSource& source, const LoadedAdapter* previous, const AdapterBase& base);
+// `weights`: of the base.
+Result<LoadedAdapter> load_adapter(const WeightSource& source, const LoadedAdapter* previous, const AdapterBase& base,
+                                   const model::Weights& weights);
 
 }  // namespace braid::app

@@ -29,41 +29,10 @@ bool may_be_named(std::string_view name) {
          std::ranges::all_of(name, [](unsigned char c) { return c > ' ' && c != 0x7F && c != ':' && c != '"' && c != '\\'; });
 }
 
-// What an adapter makes of its base.
-struct AdaptedModel {
-  ServedModel served;
-  std::shared_ptr<const ServedModel> base;
-};
-
 }  // namespace
 
-// Keeps an index of the table for as long as somebody may name it.
-class ModelAdapters::Lease {
- public:
-  Lease(std::shared_ptr<Indices> indices, std::uint32_t its_index, std::shared_ptr<const model::AdapterSet> set)
-      : index(its_index), indices_(std::move(indices)) {
-    indices_->table->set(index, std::move(set));
-  }
-  ~Lease() {
-    if (indices_->table != nullptr) indices_->table->set(index, nullptr);
-    indices_->free.push_back(index);
-  }
-  Lease(const Lease&) = delete;
-  Lease& operator=(const Lease&) = delete;
-
-  const std::uint32_t index;
-
- private:
-  const std::shared_ptr<Indices> indices_;
-};
-
-ModelAdapters::ModelAdapters(asio::thread_pool& workers, model::AdapterTable& table, AdapterBase base)
-    : workers_(workers), base_(std::move(base)) {
-  indices_->table = &table;
-  for (std::uint32_t index = model::AdapterTable::kMost; index >= 1; --index) indices_->free.push_back(index);
-}
-
-ModelAdapters::~ModelAdapters() { indices_->table = nullptr; }
+ModelAdapters::ModelAdapters(asio::thread_pool& workers, ModelRevisions& revisions, AdapterBase base)
+    : workers_(workers), revisions_(revisions), base_(std::move(base)) {}
 
 std::vector<AdapterFacts> ModelAdapters::list() const {
   std::vector<AdapterFacts> all;
@@ -84,19 +53,6 @@ Result<ModelAdapters::Entry*> ModelAdapters::chosen(const AdapterChoice& choice)
     if (choice.number ? entry.facts.number == *choice.number : entry.facts.name == choice.name) return &entry;
   if (!choice.number) return Error{ErrorCode::kNotFound, fmt::format("the adapter '{}' is not loaded", choice.name), "adapter"};
   return invalid_argument(fmt::format("'lora': no adapter with the id {} is loaded", *choice.number), "lora");
-}
-
-Result<std::shared_ptr<const ModelAdapters::Lease>> ModelAdapters::lease(const std::string& revision,
-                                                                         std::vector<model::AdapterSet::Part> parts) {
-  std::erase_if(leases_, [](const auto& known) { return known.second.expired(); });
-  if (const auto known = leases_.find(revision); known != leases_.end()) return known->second.lock();
-  if (indices_->free.empty())
-    return Error{ErrorCode::kOverloaded, fmt::format("{} adapters are in use at once: try again later", model::AdapterTable::kMost), ""};
-  const std::uint32_t index = indices_->free.back();
-  indices_->free.pop_back();
-  auto lease = std::make_shared<const Lease>(indices_, index, std::make_shared<const model::AdapterSet>(std::move(parts)));
-  leases_[revision] = lease;
-  return std::shared_ptr<const Lease>(std::move(lease));
 }
 
 Result<std::shared_ptr<const ServedModel>> ModelAdapters::apply(std::shared_ptr<const ServedModel> base,
@@ -124,16 +80,19 @@ Result<std::shared_ptr<const ServedModel>> ModelAdapters::apply(std::shared_ptr<
     if (choice.scale != 1.0F) revision += fmt::format("*{}", choice.scale);
     ++(*entry)->facts.requests;
   }
-  if (parts.empty()) return base;
-  const Result<std::shared_ptr<const Lease>> use = lease(revision, std::move(parts));
+  const bool is_plain = parts.empty();
+  Result<AdapterUse> use = revisions_.use(revision, std::move(parts));
   if (!use) return use.error();
+  if (const auto known = is_plain ? plain_.lock() : nullptr; known && known->base == base && known->served.adapter.lease == use->lease)
+    return std::shared_ptr<const ServedModel>(known, &known->served);
   auto adapted = std::make_shared<AdaptedModel>(AdaptedModel{*base, base});
   ServedModel& served = adapted->served;
-  served.id = fmt::format("{}:{}", base->id, names);
-  served.fingerprint += "-" + revision;
-  served.adapter = {(*use)->index, revision, *use};
+  if (!is_plain) served.id = fmt::format("{}:{}", base->id, names);
+  if (!use->revision.empty()) served.fingerprint += "-" + use->revision;
+  served.adapter = std::move(*use);
   if (head != nullptr && std::cmp_not_equal(served.classes.labels.size(), head->classes()))
     served.classes = class_rules("{}", head->classes());
+  if (is_plain) plain_ = adapted;
   return std::shared_ptr<const ServedModel>(adapted, &served);
 }
 
@@ -141,18 +100,24 @@ asio::awaitable<Result<AdapterFacts>> ModelAdapters::load(std::string name, Weig
   if (!may_be_named(name))
     co_return invalid_argument(
         fmt::format("an adapter's name has 1 to {} characters, and no space, colon, quote or backslash", kMostNameLength), "name");
+  const std::weak_ptr<char> alive = alive_;
+  const Error gone{ErrorCode::kDraining, "the model is being unloaded", ""};
+  // Named, because g++ 12 destroys some temporaries of such an expression twice.
+  asio::awaitable<Turns::Turn> taking = revisions_.turns.take();
+  const Turns::Turn turn = co_await std::move(taking);
+  if (alive.expired()) co_return gone;
   const Entry* before = find(name);
   if (before != nullptr && !replace)
     co_return invalid_argument(fmt::format("the adapter '{}' is loaded already: unload it, or ask that it is replaced", name), "name");
   const std::shared_ptr<const LoadedAdapter> previous = before != nullptr ? before->loaded : nullptr;
-  const std::weak_ptr<char> alive = alive_;
   const std::string path = source.path.empty() && before != nullptr ? before->facts.path : source.path;
-  // Named, because g++ 12 destroys some temporaries of such an expression twice.
-  auto making = [](WeightSource from, std::shared_ptr<const LoadedAdapter> older,
-                   AdapterBase base) -> asio::awaitable<Result<LoadedAdapter>> { co_return load_adapter(from, older.get(), base); };
-  asio::awaitable<Result<LoadedAdapter>> made = making(std::move(source), previous, base_);
+  auto making = [](WeightSource from, std::shared_ptr<const LoadedAdapter> older, AdapterBase base,
+                   std::shared_ptr<const model::Decoder> decoder) -> asio::awaitable<Result<LoadedAdapter>> {
+    co_return load_adapter(from, older.get(), base, *decoder->weights);
+  };
+  asio::awaitable<Result<LoadedAdapter>> made = making(std::move(source), previous, base_, revisions_.base().decoder);
   Result<LoadedAdapter> loaded = co_await asio::co_spawn(workers_, std::move(made), asio::use_awaitable);
-  if (alive.expired()) co_return Error{ErrorCode::kDraining, "the model is being unloaded", ""};
+  if (alive.expired()) co_return gone;
   if (!loaded) co_return loaded.error();
   const model::Adapter& adapter = *loaded->adapter;
   AdapterFacts facts{.name = name,
@@ -177,6 +142,14 @@ asio::awaitable<Result<AdapterFacts>> ModelAdapters::load(std::string name, Weig
 Result<void> ModelAdapters::unload(std::string_view name) {
   if (std::erase_if(entries_, [&](const Entry& entry) { return entry.facts.name == name; }) > 0) return {};
   return Error{ErrorCode::kNotFound, fmt::format("the adapter '{}' is not loaded", name), "name"};
+}
+
+std::optional<std::string> ModelAdapters::dependent() const {
+  const auto has_magnitudes = [](const Entry& entry) {
+    return std::ranges::any_of(entry.loaded->adapter->matrices, [](const model::AdaptedMatrix& m) { return !m.magnitude.empty(); });
+  };
+  const auto found = std::ranges::find_if(entries_, has_magnitudes);
+  return found != entries_.end() ? std::optional(found->facts.name) : std::nullopt;
 }
 
 }  // namespace braid::app

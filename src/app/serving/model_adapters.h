@@ -2,16 +2,16 @@
 #pragma once
 
 #include "app/serving/adapter_loading.h"
+#include "app/serving/model_revisions.h"
 #include "braid/adapters.h"
 #include "braid/served_model.h"
-#include "model/adapters/adapter_table.h"
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <cstdint>
-#include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,11 +19,10 @@
 
 namespace braid::app {
 
-// Loop only, but for the making of adapters. The model and the workers outlive it; what it has given out may not.
+// Loop only, but for the making of adapters. All arguments outlive it; what it has given out may not.
 class ModelAdapters final : public Adapters {
  public:
-  ModelAdapters(boost::asio::thread_pool& workers, model::AdapterTable& table, AdapterBase base);
-  ~ModelAdapters() override;
+  ModelAdapters(boost::asio::thread_pool& workers, ModelRevisions& revisions, AdapterBase base);
 
   std::vector<AdapterFacts> list() const override;
   bool has(std::string_view name) const override { return find(name) != nullptr; }
@@ -33,29 +32,29 @@ class ModelAdapters final : public Adapters {
   boost::asio::awaitable<Result<AdapterFacts>> load(std::string name, WeightSource source, bool replace) override;
   Result<void> unload(std::string_view name) override;
 
+  // The name of one that is not the same adapter with other weights of the base.
+  std::optional<std::string> dependent() const;
+
  private:
+  // What a request makes of its base.
+  struct AdaptedModel {
+    ServedModel served;
+    std::shared_ptr<const ServedModel> base;
+  };
   struct Entry {
     AdapterFacts facts;
     std::shared_ptr<const LoadedAdapter> loaded;
   };
-  // Which indices of the table are taken.
-  struct Indices {
-    model::AdapterTable* table = nullptr;  // null: the model is gone
-    std::vector<std::uint32_t> free;
-  };
-  class Lease;
-
   const Entry* find(std::string_view name) const;
   Result<Entry*> chosen(const AdapterChoice& choice);
-  Result<std::shared_ptr<const Lease>> lease(const std::string& revision, std::vector<model::AdapterSet::Part> parts);
 
   boost::asio::thread_pool& workers_;
+  ModelRevisions& revisions_;
   const AdapterBase base_;
-  std::vector<Entry> entries_;  // in the order of their numbers
-  std::uint32_t numbers_ = 0;   // given out
-  const std::shared_ptr<Indices> indices_ = std::make_shared<Indices>();
-  std::map<std::string, std::weak_ptr<const Lease>, std::less<>> leases_;  // by revision, of what is in use
-  const std::shared_ptr<char> alive_ = std::make_shared<char>();           // asked after a wait
+  std::vector<Entry> entries_;                                    // in the order of their numbers
+  std::uint32_t numbers_ = 0;                                     // given out
+  std::weak_ptr<const AdaptedModel> plain_;                       // the base as requests without adapters have it
+  const std::shared_ptr<char> alive_ = std::make_shared<char>();  // asked after a wait
 };
 
 }  // namespace braid::app

@@ -4,6 +4,8 @@
 #include "app/load_models.h"
 #include "app/serving/memory_share.h"
 #include "app/serving/model_adapters.h"
+#include "app/serving/model_revisions.h"
+#include "app/serving/model_weights.h"
 #include "app/warm_up.h"
 #include "sched/encoding_engine.h"
 #include "sched/scheduler.h"
@@ -85,6 +87,7 @@ class LanguageEngine final : public ServedEngine {
     served_.codec = model_.codec.get();
     served_.constraints = model_.constraints.get();
     if (model_.ranks == nullptr) served_.adapters = adapters_.get();
+    if (model_.ranks == nullptr) served_.weights = weights_.get();
   }
 
   std::vector<std::string> description() const override {
@@ -103,7 +106,8 @@ class LanguageEngine final : public ServedEngine {
   EngineMemory memory() const override {
     const model::LanguageModel& model = *model_.language_model;
     const std::uint64_t buffers = model_.disk_cache ? store::StoreOptions().buffer_memory : 0;
-    return {model.weights().get(), model.weight_bytes(), model.workspace_bytes() + buffers + draft_bytes() + tower_bytes(), pool_bytes()};
+    return {revisions_->base().decoder->weights.get(), model.weight_bytes(),
+            model.workspace_bytes() + buffers + draft_bytes() + tower_bytes(), pool_bytes()};
   }
 
   std::uint64_t untouched() const override { return model_.language_model->untouched_kv_bytes(pool_bytes()); }
@@ -132,7 +136,9 @@ class LanguageEngine final : public ServedEngine {
     seeing_.reset();
     scheduler_.reset();
     model_.disk_cache.reset();  // it is the loop's
+    weights_.reset();
     adapters_.reset();
+    revisions_.reset();
     co_return std::make_shared<Remains>(std::move(model_), std::move(adapter_worker_));
   }
 
@@ -172,8 +178,13 @@ class LanguageEngine final : public ServedEngine {
   Worker adapter_worker_ = std::make_unique<asio::thread_pool>(1);
   std::int32_t blocks_ = model_.kv.blocks;  // that the pool has now
   const std::int32_t least_blocks_;
-  std::unique_ptr<ModelAdapters> adapters_ = std::make_unique<ModelAdapters>(
-      *adapter_worker_, model_.language_model->adapters(), AdapterBase{*model_.language_model, *model_.table, model_.folder});
+  std::unique_ptr<ModelRevisions> revisions_ = std::make_unique<ModelRevisions>(*adapter_worker_, *model_.language_model);
+  std::unique_ptr<ModelAdapters> adapters_ =
+      std::make_unique<ModelAdapters>(*adapter_worker_, *revisions_, AdapterBase{*model_.language_model, *model_.table, model_.folder});
+  std::unique_ptr<ModelWeights> weights_ =
+      std::make_unique<ModelWeights>(*adapter_worker_, *model_.language_model, model_.tensors, model_.weights_digest, *revisions_,
+                                     ModelWeights::Hooks{.dependent = [this] { return adapters_->dependent(); },
+                                                         .abort = [this](const Error& reason) { scheduler_->end_all(reason); }});
   std::unique_ptr<sched::Scheduler> scheduler_;
   std::unique_ptr<sched::SeeingEngine> seeing_;  // in front of it; null: the model reads text alone
 };

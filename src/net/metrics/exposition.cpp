@@ -1,6 +1,7 @@
 #include "net/metrics/exposition.h"
 
 #include "braid/model_host.h"
+#include "net/metrics/revisions.h"
 
 #include <string>
 #include <string_view>
@@ -110,6 +111,7 @@ FamilyList gather_metrics(const Counters& counters, const http::ConnectionSet& c
   FamilyList families;
   add_http(families, counters, connections);
   add_engines(families, status.models, status.host != nullptr && status.host->known().size() > 1);
+  add_revisions(families, status.models);
   add_system(families, figures);
   return families;
 }

@@ -1,0 +1,115 @@
+#include "app/serving/model_weights.h"
+
+#include "app/serving/served_engine.h"
+#include "app/serving/weight_files.h"
+#include "cache/prefix_index.h"
+#include "registry/digest.h"
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <fmt/format.h>
+#include <optional>
+#include <span>
+#include <utility>
+
+namespace braid::app {
+
+namespace asio = boost::asio;
+
+namespace {
+
+// What an update makes, and the digests of the tensors that it has.
+struct NewerModel {
+  std::shared_ptr<const model::Decoder> decoder;
+  std::map<std::string, std::string> digests;
+};
+
+class DigestSink final : public model::TensorSink {
+ public:
+  void begin(const std::string& name, std::vector<std::int64_t> shape) override {
+    digests.push_back({name, std::move(shape), {}});
+    hasher_.emplace();
+  }
+  void add(std::span<const float> values) override { hasher_->add({reinterpret_cast<const char*>(values.data()), values.size_bytes()}); }
+  void end() override { digests.back().sha256 = hasher_->finish().digits(); }
+
+  std::vector<TensorDigest> digests;
+
+ private:
+  std::optional<registry::Hasher> hasher_;
+};
+
+Result<NewerModel> read_newer_model(model::LanguageModel& model, const model::LoadedTensors& tensors, const model::Weights& older,
+                                    const WeightSource& source) {
+  auto file = read_weights(source);
+  if (!file) return file.error();
+  const Result<model::NewerTensors> newer = model::newer_tensors(tensors, std::move(*file), source.partial);
+  if (!newer) return newer.error();
+  auto weights = model.newer_weights(older, newer->file);
+  if (!weights) return weights.error();
+  return NewerModel{model.make_decoder(std::move(*weights)), newer->digests};
+}
+
+}  // namespace
+
+ModelWeights::ModelWeights(asio::thread_pool& workers, model::LanguageModel& model,
+                           std::shared_ptr<const model::LoadedTensors> tensors, std::string revision, ModelRevisions& revisions,
+                           Hooks hooks)
+    : workers_(workers), model_(model), tensors_(std::move(tensors)), first_(std::move(revision)), revisions_(revisions),
+      hooks_(std::move(hooks)) {
+  facts_.revision = first_;
+  facts_.created = now_in_unix_seconds();
+}
+
+// Follows from the values alone once none is left of those that were loaded.
+std::string ModelWeights::revision_of(const Digests& digests) const {
+  std::string parts = digests.size() == tensors_->tensors.size() ? std::string() : first_;
+  for (const auto& [name, digest] : digests) parts += fmt::format("\n{} {}", name, digest);
+  const cache::PrefixKey key = cache::xxh3_key(std::as_bytes(std::span(parts)));
+  return fmt::format("{:016x}{:016x}", key.high, key.low);
+}
+
+asio::awaitable<Result<WeightFacts>> ModelWeights::update(WeightSource source, UpdateMode mode) {
+  if (mode == UpdateMode::kKeep)
+    co_return invalid_argument("requests that run do not change their weights: 'mode' is 'finish' or 'abort'", "mode");
+  const std::weak_ptr<char> alive = alive_;
+  const Error gone{ErrorCode::kDraining, "the model is being unloaded", {}};
+  // Named, because g++ 12 destroys some temporaries of such an expression twice.
+  asio::awaitable<Turns::Turn> taking = revisions_.turns.take();
+  const Turns::Turn turn = co_await std::move(taking);
+  if (alive.expired()) co_return gone;
+  asio::awaitable<void> leaving = revisions_.older_gone();
+  co_await std::move(leaving);
+  if (alive.expired()) co_return gone;
+  if (const std::optional<std::string> adapter = hooks_.dependent())
+    co_return invalid_argument(
+        fmt::format("the adapter '{}' has magnitudes, which follow from the weights: unload it first, and load it again", *adapter));
+  auto making = [](model::LanguageModel& model, std::shared_ptr<const model::LoadedTensors> tensors,
+                   std::shared_ptr<const model::Decoder> older, WeightSource from) -> asio::awaitable<Result<NewerModel>> {
+    co_return read_newer_model(model, *tensors, *older->weights, from);
+  };
+  asio::awaitable<Result<NewerModel>> made = making(model_, tensors_, revisions_.base().decoder, std::move(source));
+  Result<NewerModel> newer = co_await asio::co_spawn(workers_, std::move(made), asio::use_awaitable);
+  if (alive.expired()) co_return gone;
+  if (!newer) co_return as_refusal(newer.error());
+  for (auto& [name, digest] : newer->digests) digests_[name] = std::move(digest);
+  facts_ = {revision_of(digests_), facts_.version, now_in_unix_seconds(), facts_.updates + 1};
+  revisions_.replace_base({std::move(newer->decoder), facts_.revision});
+  if (mode == UpdateMode::kAbort) hooks_.abort({ErrorCode::kCancelled, "the weights of the model were replaced", {}});
+  co_return facts_;
+}
+
+asio::awaitable<Result<std::vector<TensorDigest>>> ModelWeights::digests() {
+  auto adding = [](model::LanguageModel& model,
+                   std::shared_ptr<const model::Decoder> decoder) -> asio::awaitable<std::vector<TensorDigest>> {
+    DigestSink sink;
+    model.tell_values(*decoder->weights, sink);
+    std::ranges::sort(sink.digests, {}, &TensorDigest::name);
+    co_return std::move(sink.digests);
+  };
+  asio::awaitable<std::vector<TensorDigest>> added = adding(model_, revisions_.base().decoder);
+  co_return co_await asio::co_spawn(workers_, std::move(added), asio::use_awaitable);
+}
+
+}  // namespace braid::app

@@ -1,0 +1,191 @@
+// Newer weights of a language model that answers: requests end on the revision that they began with, new ones get the new one, nothing cached
+// is mixed up, and what fails leaves the old one live.
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { rmSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { test } from "node:test";
+import { serve, temporaryFolder } from "./support/processes.mjs";
+import { collect, events, frees_everything, metrics, post, story } from "./support/client.mjs";
+import { safetensors, write_adapter } from "./support/adapters.mjs";
+
+const width = 512;
+const wish = { prompt: story, max_tokens: 24, temperature: 0, ignore_eos: true };
+
+// Numbers of [low, low + 1] that a seed decides.
+function numbers(seed, count, low) {
+  let state = seed >>> 0;
+  return Array.from({ length: count }, () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return low + state / 2 ** 32;
+  });
+}
+const norm = (seed) => ({ "output_norm.weight": { shape: [width], values: numbers(seed, width, 0.5) } });
+
+async function json(response, status = 200) {
+  const answer = await response.json();
+  assert.equal(response.status, status, JSON.stringify(answer));
+  return answer;
+}
+async function ask(server, fields = {}) {
+  const answer = await json(await post(`${server.url}/v1/completions`, { ...wish, ...fields }));
+  return { text: answer.choices[0].text, model: answer.model, fingerprint: answer.system_fingerprint,
+    cached: answer.usage.prompt_tokens_details?.cached_tokens ?? 0 };
+}
+const send = (server, tensors, metadata = {}) => fetch(`${server.url}/update_weights`, { method: "POST",
+  headers: { "Content-Type": "application/octet-stream" }, body: safetensors(tensors, { partial: "true", ...metadata }) });
+const update = async (server, tensors, metadata) => json(await send(server, tensors, metadata));
+
+// A stream of which the first token has come, and what becomes of it.
+async function open(server, fields = {}) {
+  const reading = events(await post(`${server.url}/v1/completions`, { ...wish, max_tokens: 250, stream: true, ...fields }));
+  const first = (await reading.next()).value;
+  return async () => {
+    const answer = { text: first.choices[0].text, error: null };
+    for await (const event of reading) {
+      if (event.error) answer.error = event.error;
+      else if (event !== "[DONE]") answer.text += event.choices[0]?.text ?? "";
+    }
+    return answer;
+  };
+}
+
+test("requests end on the weights that they began with, and nothing cached of others is found", async (t) => {
+  const server = await serve(t, ["--kv-memory", "128M"]);
+  const [{ revision: loaded }] = (await json(await fetch(`${server.url}/weight_info`))).data;
+  const first = await ask(server);
+  const alone = (await collect(await post(`${server.url}/v1/completions`, { ...wish, max_tokens: 250, stream: true }))).text;
+
+  const stream = await open(server);
+  const one = await update(server, norm(1));
+  assert.notEqual(one.revision, loaded);
+  const second = await ask(server);
+  assert.notEqual(second.text, first.text);
+  assert.equal(second.cached, 0, "what is cached is the older revision's");
+  assert.equal(second.model, first.model);
+  assert.equal(second.fingerprint, `${first.fingerprint}-${one.revision}`);
+  assert.ok((await ask(server)).cached > 0);
+  assert.equal((await stream()).text, alone, "a stream goes on beside the newer revision");
+
+  const two = await update(server, norm(2));
+  const third = await ask(server);
+  assert.notEqual(third.text, second.text);
+  assert.equal(third.cached, 0);
+  const again = await update(server, norm(1));
+  assert.equal(again.revision, one.revision, "the same tensors are the same revision");
+  assert.equal((await ask(server)).text, second.text);
+  assert.notEqual(two.revision, one.revision);
+
+  const figures = await metrics(server.url);
+  assert.equal(figures.get(`braid_weights_info{model="braid-demo",revision="${one.revision}"}`), 1);
+  assert.equal(figures.get(`braid_weight_updates_total{model="braid-demo"}`), 3);
+  await frees_everything(server.url);
+});
+
+test("a third revision waits until nobody uses the first, and an update may end who runs", async (t) => {
+  const server = await serve(t, ["--kv-memory", "128M"]);
+  const order = [];
+  const oldest = await open(server, { max_tokens: 400 });
+  await update(server, norm(1));
+  const waiting = update(server, norm(2)).then((facts) => { order.push("update"); return facts; });
+  const ended = oldest().then((answer) => { order.push("stream"); return answer; });
+  assert.equal((await ended).error, null);
+  assert.equal((await waiting).updates, 2);
+  assert.deepEqual(order, ["stream", "update"]);
+
+  const running = [await open(server, { max_tokens: 900 }), await open(server, { max_tokens: 900, seed: 2 })];
+  const three = await update(server, norm(3), { mode: "abort", version: "third" });
+  assert.equal(three.version, "third");
+  for (const answer of await Promise.all(running.map((read) => read()))) assert.match(answer.error.message, /weights of the model were replaced/);
+  assert.ok((await ask(server)).fingerprint.endsWith(three.revision));
+  await frees_everything(server.url);
+});
+
+test("an update that does not fit says which tensor, and the old weights stay live", async (t) => {
+  const folder = temporaryFolder(t);
+  const server = await serve(t, ["--kv-memory", "64M", "--weights-dir", folder]);
+  const first = await ask(server);
+  const refused = async (response, status, pattern) => {
+    assert.match((await json(response, status)).error.message, pattern);
+    assert.deepEqual({ ...(await ask(server)), cached: 0 }, { ...first, cached: 0 });
+  };
+  await refused(await send(server, norm(1), { partial: "false" }), 400, /is missing: send all of them, or say that the update is partial/);
+  await refused(await send(server, { "blk.99.attn_norm.weight": norm(1)["output_norm.weight"] }), 400, /'blk\.99\.attn_norm\.weight' is none of the model/);
+  await refused(await send(server, { "output_norm.weight": { shape: [2, 256], values: numbers(1, width, 0) } }), 400,
+    /'output_norm\.weight' has the shape \[2, 256\]; the loaded one has \[512\]/);
+  await refused(await send(server, norm(1), { mode: "keep" }), 400, /'mode' is 'finish' or 'abort'/);
+  writeFileSync(path.join(folder, "short.safetensors"), safetensors(norm(1)).subarray(0, 300));
+  const by_path = (fields) => post(`${server.url}/update_weights`, { partial: true, ...fields });
+  await refused(await by_path({ path: "short.safetensors" }), 400, /short\.safetensors/);
+  await refused(await by_path({ path: "short.safetensors", checksum: "1234" }), 400, /SHA-256/);
+  await refused(await by_path({ path: "none.safetensors" }), 404, /none\.safetensors/);
+  assert.equal((await json(await fetch(`${server.url}/weight_info`))).data[0].updates, 0);
+});
+
+test("matrices are rounded to the model's type, and digests tell what is computed with", async (t) => {
+  const server = await serve(t, ["--kv-memory", "64M"]);
+  const before = await ask(server);
+  const digests = async () => new Map((await json(await post(`${server.url}/weight_checker`, {}))).tensors.map(({ name, sha256 }) => [name, sha256]));
+  const first = await digests();
+  assert.ok(first.size > 60);
+  // Codes of Q8_0 with a scale of 2^-10, one of which is the largest in each block.
+  const name = "blk.0.attn_output.weight";
+  const values = numbers(7, width * width, 0).map((value, i) => (i % 32 === 0 ? 127 : Math.floor(value * 255) - 127) / 1024);
+  const memory = `braid-model-test-${process.pid}`;
+  writeFileSync(`/dev/shm/${memory}`, safetensors({ [name]: { shape: [width, width], values }, ...norm(5) }));
+  t.after(() => rmSync(`/dev/shm/${memory}`, { force: true }));
+  const facts = await json(await post(`${server.url}/update_weights`, { shared_memory: memory, partial: true }));
+  const second = await digests();
+  const sha = (list) => createHash("sha256").update(Buffer.from(Float32Array.from(list).buffer)).digest("hex");
+  assert.equal(second.get(name), sha(values));
+  assert.equal(second.get("output_norm.weight"), sha(norm(5)["output_norm.weight"].values));
+  for (const [tensor, digest] of first) assert.equal(second.get(tensor) === digest, tensor !== name && tensor !== "output_norm.weight", tensor);
+  const after = await ask(server);
+  assert.notEqual(after.text, before.text);
+  assert.ok(after.fingerprint.endsWith(facts.revision));
+});
+
+test("adapters go on with newer weights, but for those that follow from them", async (t) => {
+  const folder = temporaryFolder(t);
+  write_adapter(path.join(folder, "one"), 1);
+  const server = await serve(t, ["--kv-memory", "128M", "--lora", `one=${path.join(folder, "one")}`]);
+  const before = await ask(server, { model: "one" });
+  const stream = await open(server, { model: "one" });
+  const alone = (await collect(await post(`${server.url}/v1/completions`, { ...wish, model: "one", max_tokens: 250, stream: true }))).text;
+  const facts = await update(server, norm(1));
+  const after = await ask(server, { model: "one" });
+  assert.equal(after.model, "braid-demo:one");
+  assert.notEqual(after.text, before.text);
+  assert.notEqual(after.text, (await ask(server)).text);
+  assert.equal(after.cached, 0);
+  assert.ok(after.fingerprint.includes(`-${facts.revision}+`));
+  assert.equal((await stream()).text, alone);
+  await frees_everything(server.url);
+});
+
+// Each answer is the solo answer of the revision that it tells.
+test("a storm of answers while the weights are updated", async (t) => {
+  const server = await serve(t, ["--kv-memory", "128M", "--speculate", "off"]);
+  const seeds = [1, 2, 3];
+  const prompts = Array.from({ length: 6 }, (_, i) => `${story} Part ${i}.`);
+  const solo = new Map();
+  for (const seed of seeds) {
+    const { revision } = await update(server, norm(seed));
+    for (const prompt of prompts) solo.set(`${revision} ${prompt}`, (await ask(server, { prompt })).text);
+  }
+  let running = true;
+  const seen = new Set();
+  const asking = prompts.map(async (prompt, i) => {
+    while (running) {
+      const { text, fingerprint } = await ask(server, { prompt, cache_salt: i % 2 ? "other" : undefined });
+      const revision = fingerprint.slice(fingerprint.lastIndexOf("-") + 1);
+      assert.equal(text, solo.get(`${revision} ${prompt}`), revision);
+      seen.add(revision);
+    }
+  });
+  for (let i = 0; i < 12; ++i) await update(server, norm(seeds[i % 3]));
+  running = false;
+  await Promise.all(asking);
+  assert.ok(seen.size > 1);
+  await frees_everything(server.url);
+});
