@@ -1,6 +1,8 @@
 // Models come and go: who asks gets what he asked for, and nobody loses what he uses.
 #include "app/serving/model_slots.h"
 
+#include "app/serving/model_adapters.h"
+
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
@@ -58,6 +60,8 @@ class FakeEngine final : public ServedEngine {
     if (const auto fault = world_.warm_fails.find(served_.id); fault != world_.warm_fails.end()) co_return fault->second;
     co_return Result<void>();
   }
+  std::shared_ptr<const KeptAdapters> keep_adapters() const override { return adapters_; }
+  void restore_adapters(const KeptAdapters& kept) override { adapters_ = std::make_shared<const KeptAdapters>(kept); }
   void begin_drain() override {}
   asio::awaitable<bool> drained(std::chrono::steady_clock::time_point) override { co_return true; }
   void abort_remaining(const Error&) override {}
@@ -77,6 +81,7 @@ class FakeEngine final : public ServedEngine {
   asio::io_context& loop_;
   World& world_;
   std::shared_ptr<Remains> remains_;
+  std::shared_ptr<const KeptAdapters> adapters_;
 };
 
 class FakeWorkshop final : public Workshop {
@@ -279,6 +284,23 @@ TEST_F(Slots, AnUnloadingWaitsForWhoUsesItAndTheNextOneLoadsItAnew) {
   EXPECT_EQ(world.made, (std::vector<std::string>{"alpha", "alpha"}));
   EXPECT_TRUE(*slots->unload("beta")->result) << "is not loaded";
   EXPECT_EQ(slots->unload("nobody")->result->error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(Slots, AModelThatIsLoadedAgainHasItsAdaptersWhoseNamesLoadIt) {
+  begin();
+  ModelHold used = load("alpha");
+  const KeptAdapters kept{.base = "weights", .entries = {{{.name = "tuned", .revision = "r", .path = {}}, nullptr}}, .numbers = 1};
+  slots->engines().front()->restore_adapters(kept);
+  used.reset();
+  slots->unload("alpha");
+  settle();
+  EXPECT_EQ(state("alpha"), ModelState::kUnloaded);
+  EXPECT_EQ(slots->find("alpha:tuned").value(), "alpha");
+  EXPECT_FALSE(slots->find("other"));
+  used = load("tuned");
+  ASSERT_NE(used, nullptr);
+  EXPECT_EQ(used->id, "alpha");
+  EXPECT_EQ(slots->engines().front()->keep_adapters()->entries.size(), 1U);
 }
 
 TEST_F(Slots, APoolShrinksBeforeSomebodyGoes) {

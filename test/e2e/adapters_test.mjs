@@ -104,6 +104,24 @@ test("adapters are loaded and unloaded beside streams, which end on the revision
   await frees_everything(server.url);
 });
 
+test("a base that is loaded again has its adapters, and what has gone is nobody's", async (t) => {
+  const { server } = await start(t);
+  const first = await ask(server, { model: "two" });
+  const { data: before } = await (await fetch(`${server.url}/v1/adapters`)).json();
+  assert.equal((await unload(server, "three")).status, 200);
+  const rest = async () => assert.equal((await post(`${server.url}/v1/models/unload`, { model: "braid-demo" })).status, 200);
+  await rest();
+  for (const name of ["two", "braid-demo:two"]) {
+    const again = await ask(server, { model: name });
+    assert.deepEqual([again.text, again.model, again.fingerprint], [first.text, first.model, first.fingerprint]);
+    await rest();
+  }
+  assert.match(await refused(server, "/v1/completions", { ...wish, model: "braid-demo:three" }, 404), /'three' is not loaded/);
+  assert.match(await refused(server, "/v1/completions", { ...wish, model: "three" }, 404), /'three'/);
+  const { data: after } = await (await fetch(`${server.url}/v1/adapters`)).json();
+  assert.deepEqual(after.map(({ id, number, revision }) => [id, number, revision]), before.slice(0, 2).map(({ id, number, revision }) => [id, number, revision]));
+});
+
 test("weights are updated whole and in part, and what does not fit changes nothing", async (t) => {
   const { server, folder } = await start(t);
   const update = (file) => fetch(`${server.url}/update_adapter_weights`, { method: "POST", body: file, headers: { "Content-Type": "application/octet-stream" } });

@@ -18,6 +18,7 @@ struct AdapterBase {
   const model::LanguageModel& model;
   const kernels::KernelTable& table;
   std::string folder;  // of the hub; empty: it was loaded from a file
+  std::string digest;  // of the weights that were loaded
 };
 
 // A revision, and what a later one may take over from it.

@@ -106,6 +106,7 @@ asio::awaitable<Result<AdapterFacts>> ModelAdapters::load(std::string name, Weig
   asio::awaitable<Turns::Turn> taking = revisions_.turns.take();
   const Turns::Turn turn = co_await std::move(taking);
   if (alive.expired()) co_return gone;
+  had_any_ = true;
   const Entry* before = find(name);
   if (before != nullptr && !replace)
     co_return invalid_argument(fmt::format("the adapter '{}' is loaded already: unload it, or ask that it is replaced", name), "name");
@@ -142,6 +143,18 @@ asio::awaitable<Result<AdapterFacts>> ModelAdapters::load(std::string name, Weig
 Result<void> ModelAdapters::unload(std::string_view name) {
   if (std::erase_if(entries_, [&](const Entry& entry) { return entry.facts.name == name; }) > 0) return {};
   return Error{ErrorCode::kNotFound, fmt::format("the adapter '{}' is not loaded", name), "name"};
+}
+
+std::shared_ptr<const KeptAdapters> ModelAdapters::keep() const {
+  if (!had_any_) return nullptr;
+  return std::make_shared<const KeptAdapters>(KeptAdapters{base_.digest, entries_, numbers_});
+}
+
+void ModelAdapters::restore(const KeptAdapters& kept) {
+  had_any_ = true;
+  if (kept.base != base_.digest) return;
+  entries_ = kept.entries;
+  numbers_ = kept.numbers;
 }
 
 std::optional<std::string> ModelAdapters::dependent() const {

@@ -19,6 +19,17 @@
 
 namespace braid::app {
 
+// The adapters that a model had when it was unloaded. Immutable; any thread.
+struct KeptAdapters {
+  struct Entry {
+    AdapterFacts facts;
+    std::shared_ptr<const LoadedAdapter> loaded;
+  };
+  std::string base;            // digest of the weights for which they were made
+  std::vector<Entry> entries;  // in the order of their numbers
+  std::uint32_t numbers = 0;   // given out
+};
+
 // Loop only, but for the making of adapters. All arguments outlive it; what it has given out may not.
 class ModelAdapters final : public Adapters {
  public:
@@ -26,11 +37,15 @@ class ModelAdapters final : public Adapters {
 
   std::vector<AdapterFacts> list() const override;
   bool has(std::string_view name) const override { return find(name) != nullptr; }
-  bool had_any() const override { return numbers_ > 0; }
+  bool had_any() const override { return had_any_; }
   Result<std::shared_ptr<const ServedModel>> apply(std::shared_ptr<const ServedModel> base,
                                                    std::span<const AdapterChoice> choices) override;
   boost::asio::awaitable<Result<AdapterFacts>> load(std::string name, WeightSource source, bool replace) override;
   Result<void> unload(std::string_view name) override;
+
+  // All of them, and the same in another model that was loaded from the same weights; made for others they are only known to have been there.
+  std::shared_ptr<const KeptAdapters> keep() const;
+  void restore(const KeptAdapters& kept);
 
   // The name of one that is not the same adapter with other weights of the base.
   std::optional<std::string> dependent() const;
@@ -41,19 +56,17 @@ class ModelAdapters final : public Adapters {
     ServedModel served;
     std::shared_ptr<const ServedModel> base;
   };
-  struct Entry {
-    AdapterFacts facts;
-    std::shared_ptr<const LoadedAdapter> loaded;
-  };
+  using Entry = KeptAdapters::Entry;
   const Entry* find(std::string_view name) const;
   Result<Entry*> chosen(const AdapterChoice& choice);
 
   boost::asio::thread_pool& workers_;
   ModelRevisions& revisions_;
   const AdapterBase base_;
-  std::vector<Entry> entries_;                                    // in the order of their numbers
-  std::uint32_t numbers_ = 0;                                     // given out
-  std::weak_ptr<const AdaptedModel> plain_;                       // the base as requests without adapters have it
+  std::vector<Entry> entries_;               // in the order of their numbers
+  std::uint32_t numbers_ = 0;                // given out
+  std::weak_ptr<const AdaptedModel> plain_;  // the base as requests without adapters have it
+  bool had_any_ = false;
   const std::shared_ptr<char> alive_ = std::make_shared<char>();  // asked after a wait
 };
 

@@ -34,13 +34,14 @@ struct ModelSlot {
 
   FoundModel found;
   ModelState state = ModelState::kUnloaded;
-  bool is_gone = false;                     // its files are: forgotten when it is unloaded
-  bool is_unwanted = false;                 // to be unloaded when nobody uses it
-  bool sleeps_then = false;                 // and to stay so
-  std::optional<EngineMemory> leaving;      // in kUnloading: what has not come free yet
-  std::unique_ptr<ServedEngine> engine;     // from kLoaded until its last step in kUnloading
-  std::weak_ptr<const ServedModel> in_use;  // by whoever has one
-  std::optional<KeepAlive> keep_alive;      // asked for; the server's otherwise
+  bool is_gone = false;                          // its files are: forgotten when it is unloaded
+  bool is_unwanted = false;                      // to be unloaded when nobody uses it
+  bool sleeps_then = false;                      // and to stay so
+  std::optional<EngineMemory> leaving;           // in kUnloading: what has not come free yet
+  std::unique_ptr<ServedEngine> engine;          // from kLoaded until its last step in kUnloading
+  std::shared_ptr<const KeptAdapters> adapters;  // of the last engine that has ended; null: it never had any
+  std::weak_ptr<const ServedModel> in_use;       // by whoever has one
+  std::optional<KeepAlive> keep_alive;           // asked for; the server's otherwise
   Clock::time_point last_used;
   boost::asio::steady_timer expiry;
   std::optional<std::chrono::system_clock::time_point> expires;  // while nobody uses it

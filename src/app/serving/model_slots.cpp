@@ -1,5 +1,6 @@
 #include "app/serving/model_slots.h"
 
+#include "app/serving/model_adapters.h"
 #include "app/serving/model_waits.h"
 #include "app/warm_up.h"
 
@@ -113,10 +114,21 @@ ModelSlots::Slot* ModelSlots::slot_of_id(std::string_view id) const {
   return found != slots_.end() ? found->get() : nullptr;
 }
 
+// Whose adapter had the name, or its base's with it, when it was unloaded.
+ModelSlots::Slot* ModelSlots::slot_of_adapter(std::string_view name) const {
+  for (const auto& slot : slots_) {
+    if (slot->is_gone || slot->adapters == nullptr || slot->state == ModelState::kLoaded) continue;
+    for (const KeptAdapters::Entry& entry : slot->adapters->entries)
+      if (entry.facts.name == name || fmt::format("{}:{}", slot->id(), entry.facts.name) == name) return slot.get();
+  }
+  return nullptr;
+}
+
 // Without a name the first of the command line, or else what was used last, or the only one.
 Result<ModelSlots::Slot*> ModelSlots::slot_of(std::string_view name) const {
   if (name.empty() || name == "default") return usual_slot();
   if (Slot* slot = slot_of_id(name); slot != nullptr && !slot->is_gone) return slot;
+  if (Slot* slot = slot_of_adapter(name); slot != nullptr) return slot;
   std::vector<Slot*> slots;
   std::vector<NamedModel> named;
   for (const auto& slot : slots_) {
@@ -275,6 +287,7 @@ asio::awaitable<Result<void>> ModelSlots::load(Slot& slot) {
   Result<std::unique_ptr<ServedEngine>> engine = co_await workshop_.make(options, *pool, std::move(on_progress));
   if (!engine) co_return engine.error();
   slot.engine = std::move(*engine);
+  if (slot.adapters) slot.engine->restore_adapters(*slot.adapters);
   Result<void> warm;
   if (options_.warm_up && !is_draining_) warm = co_await slot.engine->warm_up(kShortWarmUpPrompt);
   if (warm && !is_draining_) co_return Result<void>();
@@ -466,6 +479,7 @@ asio::awaitable<void> ModelSlots::unload_now(Slot& slot) {
   slot.expiry.cancel();
   slot.expires.reset();
   slot.leaving = slot.engine->memory();
+  slot.adapters = slot.engine->keep_adapters();
   on_changed_();
   std::shared_ptr<void> remains = co_await slot.engine->end();
   slot.engine.reset();

@@ -81,6 +81,7 @@ class ModelSlots final : public ModelHost {
   Result<Slot*> slot_of(std::string_view name) const;
   Result<Slot*> usual_slot() const;
   Slot* slot_of_id(std::string_view id) const;
+  Slot* slot_of_adapter(std::string_view name) const;
   bool is_idle(const Slot& slot) const;
   ModelHold hold(Slot& slot);
   void on_released(Slot& slot);

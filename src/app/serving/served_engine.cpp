@@ -124,6 +124,9 @@ class LanguageEngine final : public ServedEngine {
     co_return co_await std::move(warm);
   }
 
+  std::shared_ptr<const KeptAdapters> keep_adapters() const override { return adapters_->keep(); }
+  void restore_adapters(const KeptAdapters& kept) override { adapters_->restore(kept); }
+
   void begin_drain() override { seeing_ ? seeing_->begin_drain() : scheduler_->begin_drain(); }
   asio::awaitable<bool> drained(Clock::time_point until) override { return seeing_ ? seeing_->drained(until) : scheduler_->drained(until); }
   void abort_remaining(const Error& reason) override { seeing_ ? seeing_->abort_remaining(reason) : scheduler_->abort_remaining(reason); }
@@ -179,8 +182,8 @@ class LanguageEngine final : public ServedEngine {
   std::int32_t blocks_ = model_.kv.blocks;  // that the pool has now
   const std::int32_t least_blocks_;
   std::unique_ptr<ModelRevisions> revisions_ = std::make_unique<ModelRevisions>(*adapter_worker_, *model_.language_model);
-  std::unique_ptr<ModelAdapters> adapters_ =
-      std::make_unique<ModelAdapters>(*adapter_worker_, *revisions_, AdapterBase{*model_.language_model, *model_.table, model_.folder});
+  std::unique_ptr<ModelAdapters> adapters_ = std::make_unique<ModelAdapters>(
+      *adapter_worker_, *revisions_, AdapterBase{*model_.language_model, *model_.table, model_.folder, model_.weights_digest});
   std::unique_ptr<ModelWeights> weights_ =
       std::make_unique<ModelWeights>(*adapter_worker_, *model_.language_model, model_.tensors, model_.weights_digest, *revisions_,
                                      ModelWeights::Hooks{.dependent = [this] { return adapters_->dependent(); },

@@ -24,6 +24,8 @@ inline std::int64_t now_in_unix_seconds() {
   return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
+struct KeptAdapters;
+
 // Bytes that a model has taken, or been promised.
 struct EngineMemory {
   const void* shelf = nullptr;  // whose weights they are: of those that are equal, one counts
@@ -55,6 +57,10 @@ class ServedEngine {
   // Its pool is to have at most so many bytes, or as few more as its sequences need; true: it gives some back, and `on_given_back` is called
   // then. It has no more than at first.
   virtual bool resize_pool(std::uint64_t /*bytes*/, std::function<void()> /*on_given_back*/) { return false; }
+
+  // Its adapters, for the next engine of the model; null: it never had any.
+  virtual std::shared_ptr<const KeptAdapters> keep_adapters() const { return nullptr; }
+  virtual void restore_adapters(const KeptAdapters& /*kept*/) {}
 
   // Once nobody uses it: waits for its last step. Nothing of it is used by the loop or the strand any more; what it has taken is given back
   // when what is returned is destroyed, on any thread.

@@ -111,14 +111,17 @@ Result<ModelHold> take_model(const ServiceStatus& status, const AskedModel& aske
 }
 
 asio::awaitable<Result<ModelHold>> await_model(const ServiceStatus& status, Abandonment& abandonment, AskedModel asked) {
-  const std::shared_ptr<ModelWait> wait = status.host->ask(std::move(asked.name), asked.keep_alive);
+  const std::shared_ptr<ModelWait> wait = status.host->ask(asked.name, asked.keep_alive);
   const Abandonment::Wait waits(abandonment, wait->arrived);
   while (!wait->result) {
     if (abandonment.is_abandoned()) co_return Error{ErrorCode::kCancelled, "nobody waits for the model any more", ""};
     co_await wait->arrived.wait();
   }
   if (!*wait->result) co_return wait->result->error();
-  co_return with_adapters(**wait->result, asked.adapters);
+  // In use from now on. What its name means may be an adapter of it, which it has only now.
+  const ModelHold loaded = **wait->result;
+  if (adapted_name(status.models, asked.name)) co_return take_model(status, asked);
+  co_return with_adapters(loaded, asked.adapters);
 }
 
 }  // namespace braid::net
