@@ -32,11 +32,13 @@ Result<std::string> shared_memory(const std::string& name) {
   return path;
 }
 
+Error no_source() { return invalid_argument("the body is neither an object nor a safetensors file"); }
+
 // Of a safetensors file what "__metadata__" says, whose values are texts.
 Result<Value> metadata_of(const std::string& file) {
   std::uint64_t length = 0;
   std::memcpy(&length, file.data(), sizeof length);
-  if (length == 0 || length > file.size() - sizeof length) return invalid_argument("the body is neither an object nor a safetensors file");
+  if (length == 0 || length > file.size() - sizeof length) return no_source();
   std::string header = file.substr(sizeof length, length);
   const Result<Value> document = json::parse_object(header);
   if (!document) return document.error();
@@ -48,6 +50,11 @@ Result<Value> metadata_of(const std::string& file) {
 
 // Its header is shorter than 4 GiB, so the length before that ends in zeros, which no JSON text has.
 bool is_safetensors(const std::string& body) { return body.size() > 8 && body.compare(4, 4, std::string(4, '\0')) == 0; }
+
+bool begins_as_json(const std::string& body) {
+  const std::size_t first = body.find_first_not_of(" \t\r\n");
+  return first == std::string::npos || body[first] == '{' || body[first] == '[';
+}
 
 }  // namespace
 
@@ -67,6 +74,7 @@ Result<std::string> path_in(const Folders& folders, const std::string& asked, co
 
 Result<Body> read_body(std::string& body, const Folders& folders) {
   const bool is_file = is_safetensors(body);
+  if (!is_file && !begins_as_json(body)) return no_source();
   Result<Value> document = is_file ? metadata_of(body) : json::parse_object(body);
   if (!document) return document.error();
   Body read{Members(std::move(*document)), {}};
