@@ -1,6 +1,7 @@
 // Adapters of a served model, as the HTTP side sees them: immutable revisions under names. Everything here belongs to the loop's thread.
 #pragma once
 
+#include "braid/generation_request.h"
 #include "braid/result.h"
 #include "braid/weights.h"
 
@@ -51,6 +52,10 @@ class Adapters {
   // many are in use.
   virtual Result<std::shared_ptr<const ServedModel>> apply(std::shared_ptr<const ServedModel> base,
                                                            std::span<const AdapterChoice> choices) = 0;
+
+  // What is submitted for one of these: that, or the same adapters with newer weights of the base, where nobody is to begin with the older
+  // ones any more. kOverloaded.
+  virtual Result<AdapterUse> current(const AdapterUse& applied) = 0;
 
   // A folder of PEFT, a GGUF file, or tensors of the adapter that has the name, whose configuration holds further.
   // Reads and prepares it elsewhere than on the loop and the strand; then the name stands for it. Whatever fails changes nothing.

@@ -53,8 +53,9 @@ struct Usage {
   std::int32_t reasoning_tokens = 0;  // of the completion's; counted by who reads the text, 0 from the engine
   std::int32_t accepted_drafts = 0;   // tokens that were guessed (braid/speculation.h), and right or wrong
   std::int32_t rejected_drafts = 0;
-  double queue_ms = 0.0;   // until the engine took it up; for several choices the first one's
-  double prompt_ms = 0.0;  // to the first token, and from there on: measured where answers are written, 0 from the engine
+  std::int32_t weight_changes = 0;  // times that newer weights took the place of those that it was computed with
+  double queue_ms = 0.0;            // until the engine took it up; for several choices the first one's
+  double prompt_ms = 0.0;           // to the first token, and from there on: measured where answers are written, 0 from the engine
   double generation_ms = 0.0;
 };
 

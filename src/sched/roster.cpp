@@ -305,6 +305,7 @@ void Roster::settle(Sequence& sequence) {
     if (!sequence.held) rewind(sequence);
   } else if (sequence.phase == SequencePhase::kPreempted) {
     drop_blocks(sequence);
+    take_weights(sequence);
     sequence.is_void = false;
     // Coming back it samples at once, so its stream needs room by then.
     const TokenStream& stream = sequence.ticket->stream();

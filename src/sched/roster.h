@@ -111,6 +111,10 @@ class Roster {
   std::uint64_t stalls() const { return stalls_; }
   std::uint64_t parks() const { return parks_; }
 
+  // It goes on with other weights, as after a preemption: all that it knows is computed again with them, and what steps that are out bring
+  // still counts, and is published as the older ones'.
+  void change_weights(Sequence& sequence, AdapterUse adapter);
+
   // A step that names it threw: it goes on from what has come back before, once nothing of it is in flight and it is not held.
   void retry(Sequence& sequence);
   // Its `held` has been taken back.
@@ -180,6 +184,7 @@ class Roster {
   Sequence* next_victim();
   void drop_blocks(Sequence& sequence);
   void preempt(Sequence& sequence);
+  void take_weights(Sequence& sequence);
   void rewind(Sequence& sequence);
   void leave_batch(Sequence& sequence, SequenceMap& to);
   void move(Sequence& sequence, SequenceMap& to);

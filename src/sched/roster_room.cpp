@@ -182,4 +182,28 @@ void Roster::preempt(Sequence& sequence) {
   if (!sequence.progress.is_in_flight()) settle(sequence);
 }
 
+void Roster::change_weights(Sequence& sequence, AdapterUse adapter) {
+  sequence.next_adapter = std::move(adapter);
+  ++sequence.weight_changes;
+  if (sequence.home == &batch_) {
+    if (!sequence.is_leaving()) preempt(sequence);
+    return;
+  }
+  sequence.restoration.reset();
+  stop_sharing(sequence);
+  drop_blocks(sequence);
+  take_weights(sequence);
+  if (sequence.home == &queue_.following()) move(sequence, queue_.waiting());
+  if (sequence.phase != SequencePhase::kStalled) return;
+  sequence.phase = SequencePhase::kParked;
+  ++parks_;
+}
+
+// Of the older ones it holds nothing any more.
+void Roster::take_weights(Sequence& sequence) {
+  if (!sequence.next_adapter) return;
+  sequence.adapter = std::move(*sequence.next_adapter);
+  sequence.next_adapter.reset();
+}
+
 }  // namespace braid::sched

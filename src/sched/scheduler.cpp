@@ -234,6 +234,7 @@ void Scheduler::finish(Sequence& sequence, FinishReason reason, std::optional<Er
   event.usage.cached_tokens = sequence.cached_tokens.value_or(0);
   event.usage.accepted_drafts = sequence.drafts.accepted;
   event.usage.rejected_drafts = sequence.drafts.rejected;
+  event.usage.weight_changes = sequence.weight_changes;
   event.usage.queue_ms = sequence.queue_seconds.value_or(0.0) * 1e3;
   event.error = std::move(error);
   TokenStream& stream = sequence.ticket->stream();
@@ -306,6 +307,19 @@ asio::awaitable<bool> Scheduler::drained(std::chrono::steady_clock::time_point d
   drain_deadline_.expires_at(deadline);
   if (!has_ended()) co_await drain_deadline_.async_wait(asio::as_tuple(asio::use_awaitable));
   co_return roster_.empty();
+}
+
+void Scheduler::change_weights(const std::function<AdapterUse(const AdapterUse&)>& newer) {
+  std::vector<Sequence*> all;  // who is preempted moves to another map
+  for (SequenceMap* map : roster_.all())
+    for (auto& [rank, sequence] : *map)
+      if (sequence.phase != SequencePhase::kDone) all.push_back(&sequence);
+  for (Sequence* sequence : all) {
+    quarantine_.forget(*sequence);
+    sequence->held = false;
+    roster_.change_weights(*sequence, newer(sequence->adapter));
+  }
+  wake_.notify();
 }
 
 void Scheduler::end_all(const Error& reason) {

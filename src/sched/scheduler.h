@@ -68,6 +68,8 @@ class Scheduler final : public Engine, private TicketListener {
   boost::asio::awaitable<bool> drained(std::chrono::steady_clock::time_point deadline);
   // After it has drained: returns when nothing of it is left on the loop, so that it may be destroyed while the loop goes on.
   boost::asio::awaitable<void> closed();
+  // All that wait or run go on with what `newer` gives for what they use, and compute what they know again.
+  void change_weights(const std::function<AdapterUse(const AdapterUse&)>& newer);
   // Every stream ends with Finish{kCancelled, reason}; new requests are taken.
   void end_all(const Error& reason);
   // Drains at once: every remaining stream ends with Finish{kCancelled, reason}.

@@ -152,7 +152,7 @@ struct Sequence {
   const std::vector<MediaSpan> media;
   const std::vector<MediaGrid> media_grids;
   const std::vector<SpanVectors> media_vectors;
-  const AdapterUse adapter;
+  AdapterUse adapter;
   const std::string client;
   const std::string cache_salt;
   const Speculation speculation;
@@ -182,6 +182,9 @@ struct Sequence {
     std::uint64_t steps;  // that had come back by then
   };
   std::optional<Cancelled> cancelled;
+
+  std::optional<AdapterUse> next_adapter;  // to take the other's place when nothing is in flight
+  std::int32_t weight_changes = 0;         // how often that has been asked for
 
   // When a step throws: see Quarantine, which knows more of those under suspicion.
   bool is_void = false;                     // what steps that are still out say of it does not count

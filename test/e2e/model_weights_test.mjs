@@ -101,6 +101,44 @@ test("a third revision waits until nobody uses the first, and an update may end 
   await frees_everything(server.url);
 });
 
+// What it has said so far is computed again, and what follows is the newer weights' own.
+test("running answers may go on with newer weights, which they tell", async (t) => {
+  const server = await serve(t, ["--kv-memory", "128M", "--speculate", "off"]);
+  const long = { ...wish, max_tokens: 300, return_token_ids: true };
+  const prompt = (await json(await post(`${server.url}/tokenize`, { prompt: story }))).tokens;
+  const alone = await collect(await post(`${server.url}/v1/completions`, { ...long, stream: true }));
+  const reading = Array.from({ length: 3 }, () => post(`${server.url}/v1/completions`, { ...long, stream: true, stream_options: { include_usage: true } }));
+  const answers = reading.map(async (response, i) => {
+    const answer = { tokens: [], changes: 0 };
+    for await (const event of events(await response)) {
+      if (event === "[DONE]") continue;
+      answer.tokens.push(...(event.choices[0]?.token_ids ?? []));
+      answer.changes = event.usage?.weight_changes ?? answer.changes;
+      if (answer.tokens.length > 20 && !updated && i === 0) updated = change();
+    }
+    return answer;
+  });
+  let updated;
+  // Twice, one right after the other: nobody who runs is waited for.
+  const change = async () => [await update(server, norm(1), { mode: "keep" }), await update(server, norm(2), { mode: "keep" })];
+  const finished = await Promise.all(answers);
+  const [, { revision }] = await updated;
+  for (const { tokens, changes } of finished) {
+    assert.equal(tokens.length, 300);
+    assert.equal(changes, 2);
+    const same = tokens.findIndex((token, i) => token !== alone.tokens[i]);
+    assert.ok(same > 0, "it began with the older weights");
+    assert.deepEqual(alone.tokens.slice(0, same), tokens.slice(0, same));
+  }
+  // The end is what the newest weights say of all before it.
+  const [{ tokens }] = finished;
+  const known = tokens.slice(0, 270);
+  const rest = await json(await post(`${server.url}/v1/completions`, { ...long, prompt: [...prompt, ...known], max_tokens: 30 }));
+  assert.ok(rest.system_fingerprint.endsWith(revision));
+  assert.deepEqual(rest.choices[0].token_ids, tokens.slice(270));
+  await frees_everything(server.url);
+});
+
 test("an update that does not fit says which tensor, and the old weights stay live", async (t) => {
   const folder = temporaryFolder(t);
   const server = await serve(t, ["--kv-memory", "64M", "--weights-dir", folder]);
@@ -113,7 +151,7 @@ test("an update that does not fit says which tensor, and the old weights stay li
   await refused(await send(server, { "blk.99.attn_norm.weight": norm(1)["output_norm.weight"] }), 400, /'blk\.99\.attn_norm\.weight' is none of the model/);
   await refused(await send(server, { "output_norm.weight": { shape: [2, 256], values: numbers(1, width, 0) } }), 400,
     /'output_norm\.weight' has the shape \[2, 256\]; the loaded one has \[512\]/);
-  await refused(await send(server, norm(1), { mode: "keep" }), 400, /'mode' is 'finish' or 'abort'/);
+  await refused(await send(server, norm(1), { mode: "later" }), 400, /'mode' is 'later'/);
   writeFileSync(path.join(folder, "short.safetensors"), safetensors(norm(1)).subarray(0, 300));
   const by_path = (fields) => post(`${server.url}/update_weights`, { partial: true, ...fields });
   await refused(await by_path({ path: "short.safetensors" }), 400, /short\.safetensors/);

@@ -60,6 +60,7 @@ struct Revised final : LiveWeights, Adapters {
   Result<std::shared_ptr<const ServedModel>> apply(std::shared_ptr<const ServedModel> base, std::span<const AdapterChoice>) override {
     return base;
   }
+  Result<AdapterUse> current(const AdapterUse& applied) override { return applied; }
   boost::asio::awaitable<Result<AdapterFacts>> load(std::string, WeightSource, bool) override { co_return AdapterFacts(); }
   Result<void> unload(std::string_view) override { return {}; }
 

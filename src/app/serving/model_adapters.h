@@ -40,6 +40,7 @@ class ModelAdapters final : public Adapters {
   bool had_any() const override { return had_any_; }
   Result<std::shared_ptr<const ServedModel>> apply(std::shared_ptr<const ServedModel> base,
                                                    std::span<const AdapterChoice> choices) override;
+  Result<AdapterUse> current(const AdapterUse& applied) override { return revisions_.current(applied); }
   boost::asio::awaitable<Result<AdapterFacts>> load(std::string name, WeightSource source, bool replace) override;
   Result<void> unload(std::string_view name) override;
 

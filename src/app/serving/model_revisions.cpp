@@ -30,35 +30,44 @@ struct ModelRevisions::State {
   }
 };
 
-// Keeps an index of the table for as long as somebody may name it; 0 is no entry, but the weights that were loaded.
-class ModelRevisions::Lease {
+// Keeps an index of the table for as long as rows may name it; 0 is no entry of it, but the weights that were loaded.
+class ModelRevisions::Entry {
  public:
-  Lease(std::shared_ptr<State> state, std::uint32_t its_index, std::shared_ptr<const model::AdapterSet> set)
-      : index(its_index), state_(std::move(state)), base_(state_->base.revision), set_(std::move(set)) {
-    ++state_->in_use[base_];
+  Entry(std::shared_ptr<State> state, std::uint32_t its_index, std::string its_adapters, std::vector<model::AdapterSet::Part> parts)
+      : index(its_index), adapters(std::move(its_adapters)), base(state->base.revision), state_(std::move(state)),
+        set_(std::make_shared<const model::AdapterSet>(std::move(parts), state_->base.decoder)) {
+    ++state_->in_use[base];
     if (index > 0) state_->model->adapters().set(index, set_);
   }
-  ~Lease() {
-    if (const auto known = state_->in_use.find(base_); --known->second == 0) state_->in_use.erase(known);
+  ~Entry() {
+    if (const auto known = state_->in_use.find(base); --known->second == 0) state_->in_use.erase(known);
     if (index > 0) state_->free.push_back(index);
     if (state_->model == nullptr) return;
-    if (index > 0) {
-      state_->model->adapters().set(index, nullptr);
-      state_->discard(std::move(set_));
-    } else {
-      state_->forget_first();
-    }
+    if (index > 0) state_->model->adapters().set(index, nullptr);
+    state_->discard(std::move(set_));
+    if (index == 0) state_->forget_first();
     state_->gone.notify();
   }
-  Lease(const Lease&) = delete;
-  Lease& operator=(const Lease&) = delete;
+  Entry(const Entry&) = delete;
+  Entry& operator=(const Entry&) = delete;
+
+  const std::vector<model::AdapterSet::Part>& parts() const { return set_->parts; }
 
   const std::uint32_t index;
+  const std::string adapters;  // their revision
+  const std::string base;
 
  private:
   const std::shared_ptr<State> state_;
-  const std::string base_;
   std::shared_ptr<const model::AdapterSet> set_;
+};
+
+// What a request has of an entry before it submits anything.
+struct ModelRevisions::Lease {
+  std::string revision;
+  std::shared_ptr<const Entry> entry;               // null: it is retired
+  std::string adapters;                             // of a retired one
+  std::vector<model::AdapterSet::Part> parts = {};  // likewise
 };
 
 ModelRevisions::ModelRevisions(asio::thread_pool& workers, model::LanguageModel& model) : state_(std::make_shared<State>()) {
@@ -86,14 +95,20 @@ asio::awaitable<void> ModelRevisions::older_gone() const {
   while (state->model != nullptr && state->has_older()) co_await state->gone.wait();
 }
 
-Result<AdapterUse> ModelRevisions::use(std::string_view adapters, std::vector<model::AdapterSet::Part> parts) {
-  const Base& base = state_->base;
-  const std::string revision = fmt::format("{}{}{}", base.revision, base.revision.empty() || adapters.empty() ? "" : "+", adapters);
-  std::erase_if(leases_, [](const auto& known) { return known.second.expired(); });
-  if (const auto known = leases_.find(revision); known != leases_.end()) {
-    const std::shared_ptr<const Lease> lease = known->second.lock();
-    return AdapterUse{lease->index, revision, lease};
+void ModelRevisions::retire_older() {
+  for (const auto& [revision, known] : leases_) {
+    const std::shared_ptr<Lease> lease = known.lock();
+    if (lease == nullptr || lease->entry == nullptr || lease->entry->base == state_->base.revision) continue;
+    lease->adapters = lease->entry->adapters;
+    lease->parts = lease->entry->parts();
+    lease->entry.reset();
   }
+}
+
+Result<std::shared_ptr<const ModelRevisions::Entry>> ModelRevisions::entry_of(const std::string& revision, std::string_view adapters,
+                                                                              std::vector<model::AdapterSet::Part> parts) {
+  std::erase_if(entries_, [](const auto& known) { return known.second.expired(); });
+  if (const auto known = entries_.find(revision); known != entries_.end()) return known->second.lock();
   std::uint32_t index = 0;
   if (!revision.empty()) {
     if (state_->free.empty())
@@ -102,9 +117,40 @@ Result<AdapterUse> ModelRevisions::use(std::string_view adapters, std::vector<mo
     index = state_->free.back();
     state_->free.pop_back();
   }
-  auto lease = std::make_shared<const Lease>(state_, index, std::make_shared<const model::AdapterSet>(std::move(parts), base.decoder));
+  auto entry = std::make_shared<const Entry>(state_, index, std::string(adapters), std::move(parts));
+  entries_[revision] = entry;
+  return std::shared_ptr<const Entry>(std::move(entry));
+}
+
+Result<AdapterUse> ModelRevisions::use(std::string_view adapters, std::vector<model::AdapterSet::Part> parts) {
+  const std::string& base = state_->base.revision;
+  std::string revision = fmt::format("{}{}{}", base, base.empty() || adapters.empty() ? "" : "+", adapters);
+  std::erase_if(leases_, [](const auto& known) { return known.second.expired(); });
+  if (const auto known = leases_.find(revision); known != leases_.end()) {
+    const std::shared_ptr<Lease> lease = known->second.lock();
+    if (lease->entry != nullptr) return AdapterUse{lease->entry->index, std::move(revision), lease};
+  }
+  Result<std::shared_ptr<const Entry>> entry = entry_of(revision, adapters, std::move(parts));
+  if (!entry) return entry.error();
+  const std::uint32_t index = (*entry)->index;
+  auto lease = std::make_shared<Lease>(Lease{revision, std::move(*entry), {}});
   leases_[revision] = lease;
-  return AdapterUse{index, revision, std::move(lease)};
+  return AdapterUse{index, std::move(revision), std::move(lease)};
+}
+
+Result<AdapterUse> ModelRevisions::current(const AdapterUse& used) {
+  const auto lease = std::static_pointer_cast<const Lease>(used.lease);
+  if (lease == nullptr) return used;
+  if (lease->entry != nullptr) return AdapterUse{used.index, used.revision, lease->entry};
+  const Result<AdapterUse> newer = use(lease->adapters, lease->parts);
+  if (!newer) return newer.error();
+  return current(*newer);
+}
+
+AdapterUse ModelRevisions::newer(const AdapterUse& submitted) {
+  const auto entry = std::static_pointer_cast<const Entry>(submitted.lease);
+  const Result<AdapterUse> newer = entry == nullptr ? use({}, {}) : use(entry->adapters, entry->parts());
+  return newer ? current(*newer).value() : submitted;
 }
 
 }  // namespace braid::app

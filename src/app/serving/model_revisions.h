@@ -4,14 +4,12 @@
 #include "app/serving/turns.h"
 #include "braid/generation_request.h"
 #include "braid/result.h"
-#include "braid/signal.h"
 #include "model/adapters/adapter.h"
 #include "model/decoder.h"
 #include "model/language_model.h"
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/thread_pool.hpp>
-#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -37,23 +35,34 @@ class ModelRevisions {
   // That new requests get.
   const Base& base() const;
   void replace_base(Base base);
+  // Who has been given the use of an older one, and has not submitted anything yet, gets the current one then.
+  void retire_older();
 
   // Returns when nobody uses an older one any more. One caller at a time; it may be destroyed meanwhile.
   boost::asio::awaitable<void> older_gone() const;
 
-  // The base with these adapters, whose revision `adapters` is; none: the base alone. Its index stands for them while the lease lives.
-  // kOverloaded: too many are in use.
+  // The base with these adapters, whose revision `adapters` is; none: the base alone. It stands for them while its lease lives, and is to be
+  // made current() when it is submitted. kOverloaded: too many are in use.
   Result<AdapterUse> use(std::string_view adapters, std::vector<model::AdapterSet::Part> parts);
+  Result<AdapterUse> current(const AdapterUse& used);
+  // Of what is submitted: the same adapters on the base that is current now; as it is where too many are in use.
+  AdapterUse newer(const AdapterUse& submitted);
 
   // Of whatever changes what may be used: loads of adapters, updates of the weights.
   Turns turns;
 
  private:
   struct State;
-  class Lease;
+  class Entry;
+  struct Lease;
+
+  Result<std::shared_ptr<const Entry>> entry_of(const std::string& revision, std::string_view adapters,
+                                                std::vector<model::AdapterSet::Part> parts);
 
   const std::shared_ptr<State> state_;
-  std::map<std::string, std::weak_ptr<const Lease>, std::less<>> leases_;  // by revision, of what is in use
+  // By revision, of what is in use.
+  std::map<std::string, std::weak_ptr<const Entry>, std::less<>> entries_;
+  std::map<std::string, std::weak_ptr<Lease>, std::less<>> leases_;
 };
 
 }  // namespace braid::app

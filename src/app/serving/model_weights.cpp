@@ -71,8 +71,6 @@ std::string ModelWeights::revision_of(const Digests& digests) const {
 }
 
 asio::awaitable<Result<WeightFacts>> ModelWeights::update(WeightSource source, UpdateMode mode) {
-  if (mode == UpdateMode::kKeep)
-    co_return invalid_argument("requests that run do not change their weights: 'mode' is 'finish' or 'abort'", "mode");
   const std::weak_ptr<char> alive = alive_;
   const Error gone{ErrorCode::kDraining, "the model is being unloaded", {}};
   // Named, because g++ 12 destroys some temporaries of such an expression twice.
@@ -96,6 +94,8 @@ asio::awaitable<Result<WeightFacts>> ModelWeights::update(WeightSource source, U
   for (auto& [name, digest] : newer->digests) digests_[name] = std::move(digest);
   facts_ = {revision_of(digests_), facts_.version, now_in_unix_seconds(), facts_.updates + 1};
   revisions_.replace_base({std::move(newer->decoder), facts_.revision});
+  if (mode != UpdateMode::kFinish) revisions_.retire_older();
+  if (mode == UpdateMode::kKeep) hooks_.keep();
   if (mode == UpdateMode::kAbort) hooks_.abort({ErrorCode::kCancelled, "the weights of the model were replaced", {}});
   co_return facts_;
 }

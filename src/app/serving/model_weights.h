@@ -23,6 +23,7 @@ class ModelWeights final : public LiveWeights {
   struct Hooks {
     std::function<std::optional<std::string>()> dependent;  // the name of an adapter that follows from the weights
     std::function<void(const Error& reason)> abort;         // ends all requests that run
+    std::function<void()> keep;                             // has them go on with what is current now
   };
 
   // `revision`: of the weights that the model was loaded with.

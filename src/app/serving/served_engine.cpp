@@ -184,10 +184,12 @@ class LanguageEngine final : public ServedEngine {
   std::unique_ptr<ModelRevisions> revisions_ = std::make_unique<ModelRevisions>(*adapter_worker_, *model_.language_model);
   std::unique_ptr<ModelAdapters> adapters_ = std::make_unique<ModelAdapters>(
       *adapter_worker_, *revisions_, AdapterBase{*model_.language_model, *model_.table, model_.folder, model_.weights_digest});
-  std::unique_ptr<ModelWeights> weights_ =
-      std::make_unique<ModelWeights>(*adapter_worker_, *model_.language_model, model_.tensors, model_.weights_digest, *revisions_,
-                                     ModelWeights::Hooks{.dependent = [this] { return adapters_->dependent(); },
-                                                         .abort = [this](const Error& reason) { scheduler_->end_all(reason); }});
+  std::unique_ptr<ModelWeights> weights_ = std::make_unique<ModelWeights>(
+      *adapter_worker_, *model_.language_model, model_.tensors, model_.weights_digest, *revisions_,
+      ModelWeights::Hooks{
+          .dependent = [this] { return adapters_->dependent(); },
+          .abort = [this](const Error& reason) { scheduler_->end_all(reason); },
+          .keep = [this] { scheduler_->change_weights([this](const AdapterUse& older) { return revisions_->newer(older); }); }});
   std::unique_ptr<sched::Scheduler> scheduler_;
   std::unique_ptr<sched::SeeingEngine> seeing_;  // in front of it; null: the model reads text alone
 };

@@ -1,5 +1,6 @@
 #include "net/generation/generate.h"
 
+#include "braid/adapters.h"
 #include "braid/signal.h"
 #include "net/generation/deadlines.h"
 #include "net/generation/failure.h"
@@ -152,6 +153,12 @@ class Generation final : WakeHint {
     meter_.set_prompts(prompts.size(), prompt_tokens);
     Result<std::vector<GenerationRequest>> requests = make_requests(*model_, call_, id, seed, std::move(prompts), dialect_.voice());
     if (!requests) return requests.error();
+    for (GenerationRequest& request : *requests) {
+      if (model_->adapters == nullptr) break;
+      Result<AdapterUse> use = model_->adapters->current(request.adapter);
+      if (!use) return use.error();
+      request.adapter = std::move(*use);
+    }
     Result<std::vector<Ticket>> tickets = submit_all(*model_->engine, visit_, std::move(*requests), prompt_tokens);
     if (!tickets) return tickets.error();
     record_.submit();

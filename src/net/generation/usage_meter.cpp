@@ -47,6 +47,7 @@ void UsageMeter::set_cached(ChoiceUsage& choice, std::int32_t tokens) {
 void UsageMeter::take_finish(ChoiceUsage& choice, const Usage& told) {
   set_cached(choice, told.cached_tokens);
   add_drafts({told.accepted_drafts, told.rejected_drafts});
+  usage_.weight_changes = std::max(usage_.weight_changes, told.weight_changes);
   if (usage_.queue_ms == 0.0) usage_.queue_ms = told.queue_ms;
 }
 

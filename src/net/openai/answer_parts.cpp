@@ -75,6 +75,7 @@ void append_usage(std::string& out, const Usage& usage) {
     fmt::format_to(std::back_inserter(out), R"(,"accepted_prediction_tokens":{},"rejected_prediction_tokens":{})", usage.accepted_drafts,
                    usage.rejected_drafts);
   if (usage.reasoning_tokens > 0 || has_drafts) out += '}';
+  if (usage.weight_changes > 0) fmt::format_to(std::back_inserter(out), R"(,"weight_changes":{})", usage.weight_changes);
   out += '}';
 }
 
