@@ -4,7 +4,9 @@ import path from "node:path";
 import { test } from "node:test";
 import { serve, temporaryFolder } from "./support/processes.mjs";
 import { events, frees_everything, post, story } from "./support/client.mjs";
-import { safetensors, tensors_of, write_adapter } from "./support/adapters.mjs";
+import { createHash } from "node:crypto";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { config, gguf_adapter, safetensors, tensors_of, write_adapter } from "./support/adapters.mjs";
 
 const names = ["one", "two", "three"];
 
@@ -120,6 +122,34 @@ test("a base that is loaded again has its adapters, and what has gone is nobody'
   assert.match(await refused(server, "/v1/completions", { ...wish, model: "three" }, 404), /'three'/);
   const { data: after } = await (await fetch(`${server.url}/v1/adapters`)).json();
   assert.deepEqual(after.map(({ id, number, revision }) => [id, number, revision]), before.slice(0, 2).map(({ id, number, revision }) => [id, number, revision]));
+});
+
+test("the registry's adapters are loaded by their names there", async (t) => {
+  const folder = temporaryFolder(t);
+  const server = await serve(t, ["--adapter-dir", folder, "--kv-memory", "64M"], { env: { BRAID_DATA_DIR: temporaryFolder(t) } });
+  // The same matrices in both forms; rows of down_proj lie alike in both.
+  const peft = Object.fromEntries(Object.entries(tensors_of(4, 0.4)).filter(([name]) => name.includes("down_proj")));
+  const stored = Object.fromEntries(Object.entries(peft).map(([name, tensor]) => {
+    const [, layer, part] = name.match(/layers\.(\d+)\.mlp\.down_proj\.lora_([AB])/);
+    return [`blk.${layer}.ffn_down.weight.lora_${part.toLowerCase()}`, tensor];
+  }));
+  mkdirSync(path.join(folder, "peft"));
+  writeFileSync(path.join(folder, "peft/adapter_config.json"), JSON.stringify({ ...config, target_modules: ["down_proj"] }));
+  writeFileSync(path.join(folder, "peft/adapter_model.safetensors"), safetensors(peft));
+  const file = gguf_adapter(stored, config.lora_alpha);
+  const digest = `sha256:${createHash("sha256").update(file).digest("hex")}`;
+  assert.equal((await fetch(`${server.url}/api/blobs/${digest}`, { method: "POST", body: file })).status, 201);
+  const made = await post(`${server.url}/api/create`, { model: "tuning", files: { "tuning.gguf": digest }, stream: false });
+  assert.equal(made.status, 200, await made.clone().text());
+
+  assert.equal((await post(`${server.url}/v1/adapters`, { name: "folder", path: "peft" })).status, 200);
+  const loaded = await post(`${server.url}/v1/adapters`, { name: "stored", registry: "tuning" });
+  assert.equal(loaded.status, 200, await loaded.clone().text());
+  assert.equal((await ask(server, { model: "stored" })).text, (await ask(server, { model: "folder" })).text);
+  assert.notEqual((await ask(server, { model: "stored" })).text, (await ask(server, {})).text);
+  assert.match(await refused(server, "/v1/adapters", { name: "x", registry: "nobody" }, 404), /nobody/);
+  assert.match(await refused(server, "/v1/adapters", { name: "x", registry: "tuning", path: "peft" }, 400), /both/);
+  assert.match(await refused(server, "/v1/adapters", { name: "x" }, 400), /'path' is missing/);
 });
 
 test("weights are updated whole and in part, and what does not fit changes nothing", async (t) => {

@@ -7,10 +7,12 @@
 #include "net/json/parse.h"
 #include "net/json/write.h"
 #include "net/service/asked_model.h"
+#include "net/service/registry_jobs.h"
 
 #include <boost/asio/use_awaitable.hpp>
 #include <exception>
 #include <fmt/format.h>
+#include <functional>
 #include <iterator>
 #include <spdlog/spdlog.h>
 #include <utility>
@@ -53,7 +55,24 @@ struct Loaded {
   AdapterFacts facts;
 };
 
-asio::awaitable<Result<Loaded>> load_from(const Service& service, Wanted wanted) {
+// Where the registry has it, which says so on a thread of its own.
+asio::awaitable<Result<std::string>> stored_path(Service& service, std::string name) {
+  std::function<Result<StoredModel>(ModelRegistry&)> question = [name](ModelRegistry& registry) { return registry.find(name); };
+  asio::awaitable<Result<StoredModel>> asking = ask_registry<StoredModel>(service, std::move(question));
+  Result<StoredModel> stored = co_await std::move(asking);
+  if (stored) co_return std::move(stored->path);
+  Error error = stored.error();
+  error.param = "registry";
+  co_return error;
+}
+
+asio::awaitable<Result<Loaded>> load_from(Service& service, Wanted wanted) {
+  if (!wanted.stored.empty()) {
+    asio::awaitable<Result<std::string>> looking = stored_path(service, wanted.stored);
+    Result<std::string> path = co_await std::move(looking);
+    if (!path) co_return path.error();
+    wanted.source.path = std::move(*path);
+  }
   const Result<ModelHold> base = base_of(service.status, wanted.model);
   if (!base) co_return base.error();
   Adapters& adapters = *(*base)->adapters;

@@ -37,12 +37,15 @@ Result<Wanted> read_load(std::string& body, const Service& service) {
   Result<Value> document = json::parse_object(body);
   if (!document) return document.error();
   Members members(std::move(*document));
-  members.refuse_others({"name", "path", "model", "replace", "checksum"});
+  members.refuse_others({"name", "path", "registry", "model", "replace", "checksum"});
   Wanted wanted{
       .model = members.text("model", false), .name = members.text("name", true), .source = {}, .replace = members.flag("replace")};
   wanted.source.checksum = members.text("checksum", false);
-  const std::string path = members.text("path", true);
+  wanted.stored = members.text("registry", false);
+  const std::string path = members.text("path", wanted.stored.empty());
   if (members.error) return *members.error;
+  if (!path.empty() && !wanted.stored.empty()) return invalid_argument("'path' and 'registry' are both there: which one?", "path");
+  if (!wanted.stored.empty()) return wanted;
   return with_path(std::move(wanted), path, service, "path");
 }
 

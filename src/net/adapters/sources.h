@@ -14,6 +14,7 @@ struct Wanted {
   std::string name;
   WeightSource source;
   bool replace = false;
+  std::string stored = {};  // in the registry, whose path becomes the source's; empty: that is known
 };
 
 // kForbidden: a path outside of the folders of the options, links followed; or there are none.

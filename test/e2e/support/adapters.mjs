@@ -52,3 +52,26 @@ export function write_adapter(folder, seed, size) {
   writeFileSync(path.join(folder, "adapter_model.safetensors"), safetensors(tensors_of(seed, size)));
   return folder;
 }
+
+// A GGUF adapter of the matrices of F32 that have a pair "<name>.lora_a" and "<name>.lora_b", as llama.cpp's converter writes it.
+export function gguf_adapter(tensors, alpha) {
+  const u32 = (value) => { const bytes = Buffer.alloc(4); bytes.writeUInt32LE(value); return bytes; };
+  const u64 = (value) => { const bytes = Buffer.alloc(8); bytes.writeBigUInt64LE(BigInt(value)); return bytes; };
+  const text = (value) => Buffer.concat([u64(Buffer.byteLength(value)), Buffer.from(value)]);
+  const keys = Object.entries({ "general.type": "adapter", "general.architecture": "llama", "adapter.type": "lora" })
+    .flatMap(([key, value]) => [text(key), u32(8), text(value)]);
+  const number = Buffer.alloc(4);
+  number.writeFloatLE(alpha);
+  const infos = [], parts = [];
+  let offset = 0;
+  for (const [name, { shape, values }] of Object.entries(tensors)) {
+    const bytes = Buffer.from(Float32Array.from(values).buffer);
+    infos.push(text(name), u32(shape.length), ...[...shape].reverse().map(u64), u32(0), u64(offset));
+    const padded = Buffer.concat([bytes, Buffer.alloc((32 - bytes.length % 32) % 32)]);
+    parts.push(padded);
+    offset += padded.length;
+  }
+  const head = Buffer.concat([Buffer.from("GGUF"), u32(3), u64(Object.keys(tensors).length), u64(4), ...keys,
+    text("adapter.lora.alpha"), u32(6), number, ...infos]);
+  return Buffer.concat([head, Buffer.alloc((32 - head.length % 32) % 32), ...parts]);
+}
