@@ -1,5 +1,5 @@
-// Column sums, some vectors of columns at once. `Vector` is a tier's: its Type, kLanes (a divisor of kColumnGroup), load, load_half, store,
-// spread, add and fused (a * b + c). Internal linkage only.
+// Column sums, some vectors of columns at once. `Vector` is a tier's: its Type, kLanes (a divisor of kColumnGroup), kTogether (how many sums
+// its registers hold beside each other), load, load_half, store, spread, add and fused (a * b + c). Internal linkage only.
 #pragma once
 
 #include "kernels/low_rank.h"
@@ -9,7 +9,7 @@ namespace braid::kernels {
 template <class Vector>
 struct LowRankColumns {
   static void sum(const ColumnSumsArgs& args, std::int64_t begin, std::int64_t end) {
-    args.half ? sum<true>(args, begin, end) : sum<false>(args, begin, end);
+    args.half ? sum_from<true, Vector::kTogether>(args, 0, begin, end) : sum_from<false, Vector::kTogether>(args, 0, begin, end);
   }
 
  private:
@@ -22,16 +22,27 @@ struct LowRankColumns {
     if constexpr (!kHalf) return Vector::load(reinterpret_cast<const float*>(from) + at);
   }
 
-  template <bool kHalf>
-  static void sum(const ColumnSumsArgs& args, std::int64_t begin, std::int64_t end) {
-    for (std::int64_t column = begin; column < end; column += kColumnGroup) {
-      typename Vector::Type sums[kChains][kInGroup];
+  // As many together as there are, then fewer.
+  template <bool kHalf, int kCount>
+  static void sum_from(const ColumnSumsArgs& args, std::int64_t first, std::int64_t begin, std::int64_t end) {
+    for (; args.count - first >= kCount; first += kCount) sum_some<kHalf, kCount>(args, static_cast<std::size_t>(first), begin, end);
+    if constexpr (kCount > 1) sum_from<kHalf, kCount - 1>(args, first, begin, end);
+  }
+
+  template <bool kHalf, int kCount>
+  static void sum_some(const ColumnSumsArgs& args, std::size_t first, std::int64_t begin, std::int64_t end) {
+    constexpr int kParts = kCount == 1 ? kInGroup : 1;  // vectors of columns side by side
+    for (std::int64_t column = begin; column < end; column += kParts * Vector::kLanes) {
+      typename Vector::Type sums[kChains][kCount][kParts];
       for (auto& chain : sums)
-        for (auto& part : chain) part = Vector::spread(0.0F);
+        for (auto& parts : chain)
+          for (auto& part : parts) part = Vector::spread(0.0F);
       const auto add = [&](std::int64_t row, int chain) {
-        const auto x = Vector::spread(args.x[row]);
-        for (int i = 0; i < kInGroup; ++i)
-          sums[chain][i] = Vector::fused(x, load<kHalf>(args.weights, row * args.stride + column + i * Vector::kLanes), sums[chain][i]);
+        for (int i = 0; i < kParts; ++i) {
+          const auto weight = load<kHalf>(args.weights, row * args.stride + column + i * Vector::kLanes);
+          for (int n = 0; n < kCount; ++n)
+            sums[chain][n][i] = Vector::fused(Vector::spread(args.x[first + static_cast<std::size_t>(n)][row]), weight, sums[chain][n][i]);
+        }
       };
       std::int64_t row = 0;
       for (; row + kChains <= args.rows; row += kChains) {
@@ -41,9 +52,10 @@ struct LowRankColumns {
         add(row + 3, 3);
       }
       for (int chain = 0; row < args.rows; ++row, ++chain) add(row, chain);
-      for (int i = 0; i < kInGroup; ++i)
-        Vector::store(args.out + column - begin + i * Vector::kLanes,
-                      Vector::add(Vector::add(sums[0][i], sums[1][i]), Vector::add(sums[2][i], sums[3][i])));
+      for (int n = 0; n < kCount; ++n)
+        for (int i = 0; i < kParts; ++i)
+          Vector::store(args.out[first + static_cast<std::size_t>(n)] + column - begin + i * Vector::kLanes,
+                        Vector::add(Vector::add(sums[0][n][i], sums[1][n][i]), Vector::add(sums[2][n][i], sums[3][n][i])));
     }
   }
 };

@@ -130,8 +130,11 @@ void Experts::prepare(const ExpertsWeights& weights, Part part, Part other, Work
       const AdapterSet* set = space.adapted.of_row(routes.row_of[place]);
       if (set == nullptr) continue;
       const FeedForwardWeights& own = weights.each[expert];
-      products_.low_rank().down(*set, (own.*part).matrix.number, x, space.adapted.down(2 * place));
-      if (other != nullptr) products_.low_rank().down(*set, (own.*other).matrix.number, x, space.adapted.down(2 * place + 1));
+      const LowRank::Row row{x, space.adapted.down(2 * place)};
+      products_.low_rank().down(*set, (own.*part).matrix.number, {&row, 1});
+      if (other == nullptr) continue;
+      const LowRank::Row beside{x, space.adapted.down(2 * place + 1)};
+      products_.low_rank().down(*set, (own.*other).matrix.number, {&beside, 1});
     }
   });
 }
@@ -144,9 +147,9 @@ void Experts::adapt(const ExpertsWeights& weights, Part part, bool is_other, con
       const AdapterSet* set = space.adapted.of_row(routes.row_of[place]);
       if (set == nullptr) continue;
       const kernels::PackedMatrix& matrix = (weights.each[static_cast<std::size_t>(routes.expert_of[place])].*part).matrix;
+      const LowRank::Row row{space.adapted.down(2 * place + (is_other ? 1 : 0)), out[place]};
       for (std::int64_t begin = 0; begin < matrix.outputs; begin += LowRank::kBlock)
-        products_.low_rank().up(*set, matrix.number, space.adapted.down(2 * place + (is_other ? 1 : 0)), begin,
-                                std::min(matrix.outputs, begin + LowRank::kBlock), out[place]);
+        products_.low_rank().up(*set, matrix.number, {&row, 1}, begin, std::min(matrix.outputs, begin + LowRank::kBlock));
     }
   });
 }

@@ -41,15 +41,16 @@ class ProductRunner {
       const auto count = static_cast<std::size_t>(same - products.begin());
       const std::span<const Product> group = products.first(count);
       const bool adapted = space.adapted.any();
-      if (adapted) low_rank_.begin(group, rows, first_row, space.adapted);
-      team_.for_chunks(rows, kRowChunk, [&](std::int64_t begin, std::int64_t end, int member) {
-        auto* scratch = reinterpret_cast<float*>(space.scratch_of(member));
-        for (std::int64_t row = begin; row < end; ++row) {
-          const float* x = input(row, scratch);
-          table_.prepare_rows(first.type, x, first.inputs, {row, row + 1, rows}, first.inputs, space.prepared);
-          if (adapted) low_rank_.down(group, row, first_row, x, space.adapted);
-        }
-      });
+      if (adapted) {
+        low_rank_.begin(group, rows, first_row, space.adapted);
+        prepare_adapted(group, rows, space, input, first_row);
+      } else {
+        team_.for_chunks(rows, kRowChunk, [&](std::int64_t begin, std::int64_t end, int member) {
+          auto* scratch = reinterpret_cast<float*>(space.scratch_of(member));
+          for (std::int64_t row = begin; row < end; ++row)
+            table_.prepare_rows(first.type, input(row, scratch), first.inputs, {row, row + 1, rows}, first.inputs, space.prepared);
+        });
+      }
       std::ranges::transform(group, prepared.begin(), [&](const Product& product) {
         return PreparedProduct{product, space.prepared, rows};
       });
@@ -78,6 +79,43 @@ class ProductRunner {
 
  private:
   class ClaimedPanels;
+
+  // Prepares rows of which some have adapters, and computes what comes down of these: of some rows of one adapter together, which read its
+  // matrices once.
+  template <class Input>
+  void prepare_adapted(std::span<const Product> group, std::int64_t rows, Workspace& space, Input&& input, std::int64_t first_row) const {
+    const kernels::PackedMatrix& first = *group.front().weights;
+    AdaptedRows& adapted = space.adapted;
+    const auto runs = static_cast<std::int64_t>(adapted.runs().size());
+    const auto plain = static_cast<std::int64_t>(adapted.plain().size());
+    const auto is_ours = [&](std::int32_t of_pass) { return of_pass >= first_row && of_pass < first_row + rows; };
+    const auto prepare = [&](std::int64_t row, const float* x) {
+      table_.prepare_rows(first.type, x, first.inputs, {row, row + 1, rows}, first.inputs, space.prepared);
+    };
+    adapted.make_input_room(team_.size(), static_cast<std::int64_t>(LowRank::kMostRows) * first.inputs);
+    team_.for_chunks(runs + plain, 1, [&](std::int64_t from, std::int64_t to, int member) {
+      auto* scratch = reinterpret_cast<float*>(space.scratch_of(member));
+      for (std::int64_t item = from; item < to; ++item) {
+        if (item >= runs) {
+          const std::int32_t of_pass = adapted.plain()[static_cast<std::size_t>(item - runs)];
+          if (is_ours(of_pass)) prepare(of_pass - first_row, input(of_pass - first_row, scratch));
+          continue;
+        }
+        std::array<std::int32_t, LowRank::kMostRows> own;
+        std::array<const float*, LowRank::kMostRows> x;
+        std::size_t used = 0;
+        for (const std::int32_t of_pass : adapted.runs()[static_cast<std::size_t>(item)]) {
+          if (!is_ours(of_pass)) continue;
+          float* copy = adapted.inputs(member) + static_cast<std::int64_t>(used) * first.inputs;  // the next row may use the scratch
+          std::copy_n(input(of_pass - first_row, scratch), first.inputs, copy);
+          prepare(of_pass - first_row, copy);
+          own[used] = of_pass;
+          x[used++] = copy;
+        }
+        if (used > 0) low_rank_.down(group, std::span(own).first(used), first_row, x.data(), adapted);
+      }
+    });
+  }
 
   // Products with matrices of the rows' adapters in the place of the model's: as many neighbours together as have the same one.
   template <class Input>

@@ -8,6 +8,7 @@ namespace {
 struct LowRankFloats {
   using Type = __m256;
   static constexpr std::int64_t kLanes = 8;
+  static constexpr int kTogether = 1;  // more would not stay in 16 registers
   static Type load(const float* from) { return _mm256_loadu_ps(from); }
   static Type load_half(const std::byte* from) {
     const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));

@@ -8,6 +8,7 @@ namespace {
 struct LowRankFloats {
   using Type = __m512;
   static constexpr std::int64_t kLanes = 16;
+  static constexpr int kTogether = 4;
   static Type load(const float* from) { return _mm512_loadu_ps(from); }
   static Type load_half(const std::byte* from) {
     const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));

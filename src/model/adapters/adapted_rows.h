@@ -1,6 +1,7 @@
 // Which rows of a pass have an adapter, and what its products need beside the workspace.
 #pragma once
 
+#include "kernels/low_rank.h"
 #include "model/adapters/adapter.h"
 #include "model/adapters/adapter_table.h"
 #include "step/pass.h"
@@ -22,12 +23,19 @@ class AdaptedRows {
 
   bool any() const { return !order_.empty(); }
   const AdapterSet* of_row(std::int64_t row) const { return any() ? of_row_[static_cast<std::size_t>(row)] : nullptr; }
-  // The rows that have one, those of one adapter side by side.
-  std::span<const std::int32_t> order() const { return order_; }
+  // The rows that have one, those of one adapter side by side: some of them at a time.
+  static constexpr std::size_t kMostTogether = kernels::kMostSums;
+  std::span<const std::span<const std::int32_t>> runs() const { return runs_; }
+  // Those that have none.
+  std::span<const std::int32_t> plain() const { return plain_; }
 
   // What comes down for one of `items` products of rows, [items, widest adapter].
   void make_room(std::int64_t items);
   float* down(std::int64_t item) { return down_.data() + item * width_; }
+
+  // What a member of the team reads, of so many floats.
+  void make_input_room(std::int64_t members, std::int64_t floats);
+  float* inputs(std::int64_t member) { return inputs_.data() + member * inputs_each_; }
 
   // Whole lines of floats or bytes that last until the next call.
   float* saved(std::int64_t floats);
@@ -38,8 +46,12 @@ class AdaptedRows {
 
   std::vector<const AdapterSet*> of_row_;
   std::vector<std::int32_t> order_;
+  std::vector<std::span<const std::int32_t>> runs_;  // of order_
+  std::vector<std::int32_t> plain_;
   std::int64_t width_ = 0;
   std::vector<float> down_;
+  std::vector<float> inputs_;
+  std::int64_t inputs_each_ = 0;
   std::vector<float> saved_;
   std::vector<std::byte> prepared_;
 };

@@ -279,9 +279,12 @@ class AdapterBuilder {
       const float factor = pair.factor(output);
       stored.up.read_row(pair.row(output), up.data());
       std::ranges::transform(up, up.begin(), [&](float value) { return value * factor * stored.scale; });
-      table_.column_sums(
-          {.x = up.data(), .weights = reinterpret_cast<const std::byte*>(down.data()), .rows = rank, .stride = stride, .out = sum.data()},
-          0, stride);
+      table_.column_sums({.x = {up.data()},
+                          .weights = reinterpret_cast<const std::byte*>(down.data()),
+                          .rows = rank,
+                          .stride = stride,
+                          .out = {sum.data()}},
+                         0, stride);
       table_.unpack_row(*pair.base->packed, output, row.data());
       double squares = 0.0;
       for (std::int64_t i = 0; i < inputs; ++i) {

@@ -9,7 +9,7 @@
 namespace braid::model {
 namespace {
 
-constexpr std::int64_t kItemsEach = 8;  // blocks of outputs that are claimed together
+constexpr std::int64_t kItemsEach = 2;  // blocks of outputs that are claimed together
 
 std::int64_t blocks_of(std::int64_t outputs) { return (outputs + LowRank::kBlock - 1) / LowRank::kBlock; }
 
@@ -51,69 +51,94 @@ void LowRank::begin(std::span<const Product> products, std::int64_t rows, std::i
   }
 }
 
-void LowRank::down(std::span<const Product> products, std::int64_t row, std::int64_t first_row, const float* x,
+void LowRank::down(std::span<const Product> products, std::span<const std::int32_t> rows, std::int64_t first_row, const float* const* x,
                    AdaptedRows& adapted) const {
-  const AdapterSet* set = adapted.of_row(first_row + row);
-  if (set == nullptr) return;
+  const AdapterSet& set = *adapted.of_row(rows.front());
   const auto count = static_cast<std::int64_t>(products.size());
-  for (std::int64_t i = 0; i < count; ++i)
-    down(*set, products[static_cast<std::size_t>(i)].weights->number, x, adapted.down(row * count + i));
+  std::array<Row, kMostRows> all;
+  for (std::int64_t i = 0; i < count; ++i) {
+    for (std::size_t r = 0; r < rows.size(); ++r) all[r] = {x[r], adapted.down((rows[r] - first_row) * count + i)};
+    down(set, products[static_cast<std::size_t>(i)].weights->number, std::span(all).first(rows.size()));
+  }
 }
 
 void LowRank::up(std::span<const Product> products, std::int64_t rows, std::int64_t first_row, AdaptedRows& adapted) const {
   const auto count = static_cast<std::int64_t>(products.size());
   const std::int64_t widest = widest_of(products);
   const std::int64_t blocks = blocks_of(widest);
-  const std::span<const std::int32_t> order = adapted.order();
-  const auto in_order = static_cast<std::int64_t>(order.size());
-  // Rows of one adapter one after the other, so that a block of its matrix stays in the nearest cache.
+  const std::span<const std::span<const std::int32_t>> runs = adapted.runs();
+  const auto in_order = static_cast<std::int64_t>(runs.size());
+  // Those of one adapter one after the other, so that a block of its matrix stays in the nearest cache.
   team_.for_chunks(count * blocks * in_order, kItemsEach, [&](std::int64_t from, std::int64_t to, int) {
     for (std::int64_t item = from; item < to; ++item) {
-      const std::int64_t row = order[static_cast<std::size_t>(item % in_order)] - first_row;
+      const std::span<const std::int32_t> run = runs[static_cast<std::size_t>(item % in_order)];
       const std::int64_t place = item / in_order / blocks;
       const std::int64_t first = item / in_order % blocks * kBlock;
       const Product& product = products[static_cast<std::size_t>(place)];
       const std::int64_t outputs = product.weights->outputs;
-      if (row < 0 || row >= rows || first >= outputs) continue;
-      const AdapterSet& set = *adapted.of_row(first_row + row);
+      if (first >= outputs) continue;
+      const AdapterSet& set = *adapted.of_row(run.front());
       const std::int64_t end = std::min(outputs, first + kBlock);
-      float* out = product.out[row];
-      up(set, product.weights->number, adapted.down(row * count + place), first, end, out);
+      std::array<Row, kMostRows> all;
+      std::size_t used = 0;
+      for (const std::int32_t of_pass : run)
+        if (const std::int64_t row = of_pass - first_row; row >= 0 && row < rows)
+          all[used++] = {adapted.down(row * count + place), product.out[row]};
+      up(set, product.weights->number, std::span(all).first(used), first, end);
       if (!puts_aside(&set, product)) continue;
-      const float* saved = adapted.saved(0) + aside(place, row, rows, widest);
-      for (std::int64_t i = first; i < end; ++i) out[i] = saved[i] + out[i];
+      for (const std::int32_t of_pass : run) {
+        const std::int64_t row = of_pass - first_row;
+        if (row < 0 || row >= rows) continue;
+        const float* saved = adapted.saved(0) + aside(place, row, rows, widest);
+        float* out = product.out[row];
+        for (std::int64_t i = first; i < end; ++i) out[i] = saved[i] + out[i];
+      }
     }
   });
 }
 
-void LowRank::down(const AdapterSet& set, std::uint32_t number, const float* x, float* down) const {
+void LowRank::down(const AdapterSet& set, std::uint32_t number, std::span<const Row> rows) const {
+  std::int64_t at = 0;
   for (const AdapterSet::Part& part : set.parts) {
     const AdaptedMatrix* matrix = part.adapter->find(number);
     if (matrix == nullptr || matrix->low_rank.rank == 0) continue;
     const LowRankFactors& factors = matrix->low_rank;
-    const std::int64_t inputs = factors.inputs;
-    table_.column_sums({.x = x, .weights = factors.down, .half = factors.half, .rows = inputs, .stride = factors.down_stride, .out = down},
-                       0, factors.down_stride);
+    kernels::ColumnSumsArgs args{.weights = factors.down, .half = factors.half, .rows = factors.inputs, .stride = factors.down_stride};
+    args.count = static_cast<std::int64_t>(rows.size());
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      args.x[i] = rows[i].from;
+      args.out[i] = rows[i].to + at;
+    }
+    table_.column_sums(args, 0, factors.down_stride);
     const float scale = factors.scale * part.scale;
-    std::transform(down, down + factors.rank, down, [scale](float t) { return t * scale; });
-    down += part.adapter->widest;
+    for (const Row& row : rows)
+      std::transform(row.to + at, row.to + at + factors.rank, row.to + at, [scale](float t) { return t * scale; });
+    at += part.adapter->widest;
   }
 }
 
-void LowRank::up(const AdapterSet& set, std::uint32_t number, const float* down, std::int64_t begin, std::int64_t end, float* out) const {
-  alignas(64) std::array<float, kBlock> added;
+void LowRank::up(const AdapterSet& set, std::uint32_t number, std::span<const Row> rows, std::int64_t begin, std::int64_t end) const {
+  alignas(64) std::array<std::array<float, kBlock>, kMostRows> added;
+  std::int64_t at = 0;
   for (const AdapterSet::Part& part : set.parts) {
     const AdaptedMatrix* matrix = part.adapter->find(number);
     if (matrix == nullptr) continue;
     if (const LowRankFactors& factors = matrix->low_rank; factors.rank > 0) {
-      table_.column_sums(
-          {.x = down, .weights = factors.up, .half = factors.half, .rows = factors.rank, .stride = factors.up_stride, .out = added.data()},
-          begin, kernels::whole_column_groups(end));
-      table_.add(out + begin, added.data(), end - begin);
-      down += part.adapter->widest;
+      kernels::ColumnSumsArgs args{.weights = factors.up, .half = factors.half, .rows = factors.rank, .stride = factors.up_stride};
+      args.count = static_cast<std::int64_t>(rows.size());
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        args.x[i] = rows[i].from + at;
+        args.out[i] = added[i].data();
+      }
+      table_.column_sums(args, begin, kernels::whole_column_groups(end));
+      for (std::size_t i = 0; i < rows.size(); ++i) table_.add(rows[i].to + begin, added[i].data(), end - begin);
+      at += part.adapter->widest;
     }
-    for (std::int64_t i = begin; !matrix->magnitude.empty() && i < end; ++i) out[i] *= matrix->magnitude[static_cast<std::size_t>(i)];
-    for (std::int64_t i = begin; !matrix->bias.empty() && i < end; ++i) out[i] += part.scale * matrix->bias[static_cast<std::size_t>(i)];
+    for (const Row& row : rows) {
+      for (std::int64_t i = begin; !matrix->magnitude.empty() && i < end; ++i) row.to[i] *= matrix->magnitude[static_cast<std::size_t>(i)];
+      for (std::int64_t i = begin; !matrix->bias.empty() && i < end; ++i)
+        row.to[i] += part.scale * matrix->bias[static_cast<std::size_t>(i)];
+    }
   }
 }
 
@@ -138,12 +163,12 @@ void LowRank::embed(const AdapterSet& set, const kernels::PackedMatrix& embeddin
     }
     for (std::int64_t begin = 0; begin < embedding.inputs; begin += kBlock) {
       const std::int64_t end = std::min(embedding.inputs, begin + kBlock);
-      table_.column_sums({.x = down.data(),
+      table_.column_sums({.x = {down.data()},
                           .weights = factors.up,
                           .half = factors.half,
                           .rows = factors.rank,
                           .stride = factors.up_stride,
-                          .out = added.data()},
+                          .out = {added.data()}},
                          begin, kernels::whole_column_groups(end));
       table_.add(out + begin, added.data(), end - begin);
     }

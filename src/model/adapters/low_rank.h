@@ -21,16 +21,23 @@ class LowRank {
   // Before products of `rows` rows, which are those of the pass from first_row on: rows of the residual stream that a sum with magnitudes is
   // to be added to are put aside.
   void begin(std::span<const Product> products, std::int64_t rows, std::int64_t first_row, AdaptedRows& adapted) const;
-  // What comes down of one row, which reads `x`. Any member of the team.
-  void down(std::span<const Product> products, std::int64_t row, std::int64_t first_row, const float* x, AdaptedRows& adapted) const;
+  // What comes down of some rows of one adapter, of which row i reads x[i]; at most kMostRows. Any member of the team.
+  static constexpr std::size_t kMostRows = kernels::kMostSums;
+  void down(std::span<const Product> products, std::span<const std::int32_t> rows, std::int64_t first_row, const float* const* x,
+            AdaptedRows& adapted) const;
   // Afterwards: what goes up to their results.
   void up(std::span<const Product> products, std::int64_t rows, std::int64_t first_row, AdaptedRows& adapted) const;
 
-  // The parts of the above. down: [set.width].
-  void down(const AdapterSet& set, std::uint32_t number, const float* x, float* down) const;
-  // To outputs [begin, end) of one row, at most kBlock of them, `begin` the first one of a group of columns.
+  // A row of a product with one of the matrices, at one end of it: what it reads, and what becomes of it.
+  struct Row {
+    const float* from = nullptr;
+    float* to = nullptr;
+  };
+  // The parts of the above, of at most kMostRows rows of one adapter. from: [inputs], to: [set.width].
+  void down(const AdapterSet& set, std::uint32_t number, std::span<const Row> rows) const;
+  // from: [set.width], to: [outputs], of which [begin, end) are added to, at most kBlock of them, `begin` the first one of a group of columns.
   static constexpr std::int64_t kBlock = 512;
-  void up(const AdapterSet& set, std::uint32_t number, const float* down, std::int64_t begin, std::int64_t end, float* out) const;
+  void up(const AdapterSet& set, std::uint32_t number, std::span<const Row> rows, std::int64_t begin, std::int64_t end) const;
 
   // A token's embedding, which `out` has as the model's own says it.
   void embed(const AdapterSet& set, const kernels::PackedMatrix& embedding, std::int32_t token, float* out) const;
