@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
-"""Writes a BERT of random weights for benchmarks: as GGUF for braid and llama-server, as a folder for braid, and as ONNX for ONNX Runtime.
+"""Writes a BERT of random weights for benchmarks, as GGUF for braid and llama-server and as ONNX for ONNX Runtime; or a small network.
 
-    make_random_encoder.py SHAPE OUT [--tokenizer VOCAB.gguf]      SHAPE: minilm-l6, bert-base, or LAYERSxWIDTHxHEADSxINNER
+    make_random_encoder.py SHAPE OUT [--tokenizer VOCAB.gguf] [--onnx]     SHAPE: minilm-l6, bert-base, or LAYERSxWIDTHxHEADSxINNER
+    make_random_encoder.py mlp-64x256x256x8 OUT                            a folder for braid: an MLP of these widths
 
 OUT.gguf has the tokenizer of VOCAB.gguf (a BERT's, as llama.cpp's ggml-vocab-bert-bge.gguf), and is written only with that.
-OUT.onnx computes the last hidden states of token ids [batch, tokens], with the exact GELU, and the mean over tokens.
+OUT.onnx gives the mean of the last hidden states of token ids [batch, tokens], with the exact GELU.
 Needs nothing but Python: the numbers, the same million of normal ones again and again, make no sense and are only multiplied.
 """
 import argparse
 import array
+import json
+import os
 import random
 import struct
 
@@ -225,6 +228,25 @@ def write_onnx(path, shape):
     g.write(path, g.op("ReduceMean", x, axes=(1,), keepdims=0))
 
 
+def write_mlp(path, widths):
+    numbers, layers, header, data = Numbers(), [], {}, b""
+    for i, (inputs, outputs) in enumerate(zip(widths, widths[1:])):
+        layers.append({"name": f"l{i}", "type": "linear", "weights": f"l{i}."})
+        if i + 2 < len(widths):
+            layers.append({"name": f"a{i}", "type": "relu"})
+        for name, shape, spread in ((f"l{i}.weight", [outputs, inputs], 1.0 / inputs ** 0.5), (f"l{i}.bias", [outputs], 0.02)):
+            values = numbers.take(shape[0] * (shape[1] if len(shape) > 1 else 1), spread)
+            header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + len(values)]}
+            data += values
+    os.makedirs(path, exist_ok=True)
+    head = json.dumps(header).encode()
+    with open(path + "/model.safetensors", "wb") as file:
+        file.write(struct.pack("<Q", len(head)) + head + data)
+    with open(path + "/config.json", "w") as file:
+        json.dump({"model_type": "braid-net", "inputs": {"x": {"shape": ["batch", widths[0]]}}, "layers": layers,
+                   "outputs": {"y": layers[-1]["name"]}}, file, indent=1)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("shape")
@@ -232,6 +254,8 @@ def main():
     parser.add_argument("--tokenizer")
     parser.add_argument("--onnx", action="store_true", help="write OUT.onnx")
     options = parser.parse_args()
+    if options.shape.startswith("mlp-"):
+        return write_mlp(options.out, [int(x) for x in options.shape[4:].split("x")])
     shape = SHAPES.get(options.shape) or tuple(int(x) for x in options.shape.split("x"))
     if options.tokenizer:
         write_gguf(options.out + ".gguf", shape, options.tokenizer)
