@@ -31,6 +31,15 @@ class PendingPrediction {
   virtual Signal& arrived() = 0;
 };
 
+struct PredictorStats {
+  std::uint64_t finished = 0;
+  std::uint64_t failed = 0;
+  std::uint64_t refused = 0;      // because too many waited
+  std::uint64_t evaluations = 0;  // begun, each of one prediction or of several together
+  std::uint32_t waiting = 0;
+  std::uint32_t running = 0;
+};
+
 class Predictor {
  public:
   virtual ~Predictor() = default;
@@ -42,6 +51,8 @@ class Predictor {
   // `given` in the order of inputs(); `wanted` are places in outputs(). kInvalidArgument: an input is missing, or its type or shape is not
   // the declared one (the path is "inputs.NAME"); kOverloaded: too many wait; kDraining: the server is shutting down.
   virtual Result<std::unique_ptr<PendingPrediction>> submit(std::vector<std::optional<Tensor>> given, std::vector<std::size_t> wanted) = 0;
+
+  virtual PredictorStats stats() const { return {}; }
 
   // Null: its outputs are no policy's.
   virtual const PolicyForm* policy() const { return nullptr; }

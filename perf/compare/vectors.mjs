@@ -3,6 +3,7 @@
 //     node perf/compare/vectors.mjs --braid build/release/braid --minilm MINILM.gguf --peer LLAMA_CPP/bin/llama-server
 //     node perf/compare/vectors.mjs --braid build/release/braid --bert BERT.gguf --onnx BERT.onnx --runtime FOLDER/node_modules/onnxruntime-node
 //     node perf/compare/vectors.mjs --braid build/release/braid --mlp FOLDER
+//     node perf/compare/vectors.mjs --braid build/release/braid --int8 yes --minilm MINILM.gguf --bert BERT.gguf --mlp FOLDER
 //
 // The models are those of perf/model/make_random_encoder.py: minilm-l6, bert-base, mlp-64x256x256x8. All servers run on --threads 2, one asks
 // after the other within a round (--rounds 5), and rounds take turns in who begins. Besides the time on the clock stands the processor time of
@@ -14,7 +15,7 @@ import { performance } from "node:perf_hooks";
 import { parseArgs } from "node:util";
 
 const { values: options } = parseArgs({ options: Object.fromEntries(
-  ["braid", "peer", "minilm", "bert", "onnx", "runtime", "mlp", "threads", "rounds", "dtype", "worker"].map((name) => [name, { type: "string" }])) });
+  ["braid", "peer", "minilm", "bert", "onnx", "runtime", "mlp", "threads", "rounds", "dtype", "int8", "worker"].map((name) => [name, { type: "string" }])) });
 const threads = options.threads ?? "2";
 const rounds = Number(options.rounds ?? 5);
 const median = (list) => list.toSorted((a, b) => a - b)[list.length >> 1];
@@ -70,7 +71,10 @@ async function compare(title, contestants) {
   for (let round = 0; round < rounds; ++round) {
     const order = contestants.map((_, i) => i);
     if (round % 2 === 1) order.reverse();
-    for (const i of order) results[i].push(await measured(contestants[i][1], contestants[i][2]));
+    for (const i of order) {
+      results[i].push(await measured(contestants[i][1], contestants[i][2]));
+      console.error(`${contestants[i][0]}: ${JSON.stringify(results[i].at(-1))}`);
+    }
   }
   console.log(`\n${title}\n\n| | s | processor s | of braid's time | of braid's processor time |\n|---|---|---|---|---|`);
   contestants.forEach(([name], i) => {
@@ -129,9 +133,10 @@ async function one_text() {
   worker.kill();
 }
 
-// 32 observations a request, 1,000 requests a second, beside an idle decoder.
+// 32 observations a request, 1,000 requests a second, beside an idle decoder, the embedded one's file.
 async function small_network() {
-  const braid = await serve_braid([options.mlp]);
+  const demo = new URL("../../models/demo-q8_0.gguf", import.meta.url).pathname;
+  const braid = await serve_braid([options.mlp, demo, "--kv-memory", "64M"]);
   console.log("\nMLP of 2 x 256, 32 observations a request, 1,000 requests a second\n\n| p50 ms | p99 ms | processors | failed |\n|---|---|---|---|");
   for (let round = 0; round < rounds; ++round) {
     const report = `/tmp/braid_vectors_${process.pid}.json`;
@@ -143,7 +148,34 @@ async function small_network() {
   braid.end();
 }
 
+const length_of = (vector) => Math.sqrt(vector.reduce((sum, value) => sum + value * value, 0));
+const difference = (a, b) => length_of(a.map((value, i) => value - b[i])) / length_of(a);
+
+async function predict(server, batch) {
+  const x = Array.from({ length: batch }, (_, row) => Array.from({ length: 64 }, (_, i) => Math.sin(row * 64 + i)));
+  const response = await fetch(`${server.url}/v1/predict`, { method: "POST", body: JSON.stringify({ inputs: { x } }) });
+  return Object.values((await response.json()).outputs)[0].flat();
+}
+
+// --dtype int8 beside float32: by how much vectors differ, relative to their length, and both times.
+async function rounded_weights() {
+  const works = [["MiniLM-L6's shape, 64 texts of 64 tokens", options.minilm, (server) => embed(server, Array.from({ length: 64 }, (_, i) => text_of(64, i)))],
+    ["BERT-base's shape, 4 texts of 128 tokens", options.bert, (server) => embed(server, Array.from({ length: 4 }, (_, i) => text_of(128, i)))],
+    ["MLP of 2 x 256, 64 times 32 observations", options.mlp, async (server) => { let last; for (let i = 0; i < 64; ++i) last = [await predict(server, 32)]; return last; }]];
+  for (const [title, model, work] of works.filter(([, model]) => model)) {
+    const exact = await serve_braid([model]);
+    const rounded = await serve_braid([model], ["--dtype", "int8"]);
+    const [ours, theirs] = [await work(exact), await work(rounded)];
+    console.log(`\nerror: mean ${(ours.reduce((sum, vector, i) => sum + difference(vector, theirs[i]), 0) / ours.length).toFixed(5)}, ` +
+      `most ${Math.max(...ours.map((vector, i) => difference(vector, theirs[i]))).toFixed(5)}`);
+    await compare(title, [["float32", exact.pid, () => work(exact)], ["int8", rounded.pid, () => work(rounded)]]);
+    exact.end();
+    rounded.end();
+  }
+}
+
 if (options.worker) await run_worker();
+else if (options.int8) await rounded_weights();
 else {
   if (options.minilm && options.peer) await many_texts();
   if (options.bert && options.onnx) await one_text();

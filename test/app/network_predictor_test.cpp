@@ -85,10 +85,12 @@ TEST_F(Predictors, JoinTheRowsOfThoseThatWaitTogether) {
     inputs.push_back(observation(random));
     tickets.push_back(predictor.submit({inputs.back()}, {0, 3}).value());
   }
+  EXPECT_EQ(predictor.stats().running, 1U);
+  EXPECT_EQ(predictor.stats().waiting, 20U);
   EXPECT_TRUE(tickets.front()->started());
   EXPECT_FALSE(tickets.back()->started());
   loop.run();
-  EXPECT_EQ(predictor.groups_begun(), 2U);
+  EXPECT_EQ(predictor.stats().evaluations, 2U);
   for (std::size_t i = 0; i < tickets.size(); ++i) {
     const auto outcome = tickets[i]->try_take();
     ASSERT_TRUE(outcome && outcome->has_value()) << i;
@@ -112,7 +114,9 @@ TEST_F(Predictors, JoinOnlyWhatFitsAndFailAlone) {
   tickets.push_back(submit(3, 3, 0));
   tickets.push_back(submit(3, 2, 1));
   loop.run();
-  EXPECT_EQ(tokens.groups_begun(), 4U);
+  EXPECT_EQ(tokens.stats().evaluations, 4U);
+  EXPECT_EQ(tokens.stats().finished, 6U);
+  EXPECT_EQ(tokens.stats().failed, 1U);
   std::vector<std::vector<float>> answers;
   for (std::size_t i = 0; i < tickets.size(); ++i) {
     const auto outcome = tickets[i]->try_take();
@@ -136,6 +140,7 @@ TEST_F(Predictors, RefuseWhatDoesNotFitAndWhatIsTooMuch) {
   }
   ASSERT_TRUE(refusal);
   EXPECT_EQ(refusal->code, ErrorCode::kOverloaded);
+  EXPECT_EQ(predictor.stats().refused, 1U);
   EXPECT_EQ(tickets.size(), 101U);  // one was posted
   tickets.clear();
   EXPECT_TRUE(predictor.submit({Tensor::zeros(ElementType::kFloat32, {2, 7})}, {0}));  // who left waits no more

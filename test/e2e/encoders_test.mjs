@@ -140,8 +140,25 @@ test("classes and rewards are those of transformers", async (t) => {
   rewarded.forEach(({ logits }, i) => assert.ok(Math.abs(data[i].score - logits[0]) < 2e-3));
   const chat = await ask(server, "/v1/rewards/score", { model: "llama-reward", messages: [{ role: "user", content: "the river" }, { role: "assistant", content: "runs" }] });
   assert.equal(typeof chat.data[0].score, "number");
+  const talks = ["runs", "sleeps"].map((content) => [{ role: "user", content: "the river" }, { role: "assistant", content }]);
+  const several = await ask(server, "/v1/rewards/score", { model: "llama-reward", messages: talks });
+  assert.deepEqual(several.data.map(({ index }) => index), [0, 1]);
+  assert.equal(several.data[0].score, chat.data[0].score);
+  assert.notEqual(several.data[1].score, several.data[0].score);
+  const wrong = await ask(server, "/v1/rewards/score", { model: "llama-reward", messages: [talks[0], [{ role: "user" }]] }, 400);
+  assert.ok(wrong.error.param.startsWith("messages[1][0]"), wrong.error.param);
   assert.deepEqual((await ask(server, "/pooling", { model: "llama-reward", input: rewarded[0].text })).data[0].data, [data[0].score]);
   assert.equal((await ask(server, "/v1/completions", { model: "llama-reward", prompt: "a" }, 400)).error.param, "model");
+});
+
+test("sizes that a model's configuration lists bind", async (t) => {
+  const server = await serve(t, [folder("jina-v3-tasks")]);
+  const { data } = await ask(server, "/v1/embeddings", { input: "the river", dimensions: 16 });
+  assert.equal(data[0].embedding.length, 16);
+  assert.ok(Math.abs(length_of(data[0].embedding) - 1) < 1e-5);
+  const { error } = await ask(server, "/v1/embeddings", { input: "the river", dimensions: 12 }, 400);
+  assert.equal(error.param, "dimensions");
+  assert.match(error.message, /8, 16, 32/);
 });
 
 test("a task of Jina v3 has words and weights of its own, and others share its batch", async (t) => {

@@ -95,6 +95,7 @@ TEST(Metrics, EachIsDocumentedWithItsTypeAndEachDocumentedOneIsServed) {
   boost::asio::io_context loop;
   net::add_http(families, net::Counters(), net::http::ConnectionSet(loop, std::chrono::seconds(1)));
   net::add_engine(families, stats);
+  net::add_predictor(families, PredictorStats());
   net::add_system(families, figures);
   Revised revised;
   ServedModel model;

@@ -53,8 +53,16 @@ NetworkPredictor::NetworkPredictor(asio::io_context& loop, sched::ComputeStrand&
 
 NetworkPredictor::~NetworkPredictor() { abort_remaining({ErrorCode::kDraining, "the server is shutting down", {}}); }
 
-std::size_t NetworkPredictor::count() const {
-  std::size_t count = waiting_.size() + executor_.ended.size();
+PredictorStats NetworkPredictor::stats() const {
+  PredictorStats stats = counters_;
+  stats.waiting = static_cast<std::uint32_t>(waiting_.size());
+  stats.running = static_cast<std::uint32_t>(running());
+  return stats;
+}
+
+std::size_t NetworkPredictor::running() const {
+  if (!lane_.idle()) return in_step_;
+  std::size_t count = executor_.ended.size();
   for (const auto& group : executor_.groups) count += group->predictions().size();
   return count;
 }
@@ -73,11 +81,13 @@ Result<std::unique_ptr<PendingPrediction>> NetworkPredictor::enqueue(std::vector
                                                                      std::vector<std::size_t> wanted, std::optional<ActionDraw> draw) {
   if (refusal_) return *refusal_;
   std::erase_if(waiting_, [](const auto& prediction) { return prediction->is_abandoned(); });
-  if (waiting_.size() >= most_waiting_)
+  if (waiting_.size() >= most_waiting_) {
+    ++counters_.refused;
     return Error{.code = ErrorCode::kOverloaded,
                  .message = fmt::format("{} predictions wait already; try again later", waiting_.size()),
                  .param = {},
                  .retry_after = std::chrono::seconds(1)};
+  }
   auto inputs = network_->complete(std::move(given));
   if (!inputs) return inputs.error();
   auto prediction = std::make_shared<Prediction>();
@@ -99,7 +109,7 @@ void NetworkPredictor::form_groups() {
     const auto takes = [&prediction](const auto& group) { return group->take(prediction); };
     if (std::any_of(executor_.groups.begin() + begun, executor_.groups.end(), takes)) continue;
     executor_.groups.push_back(std::make_unique<PredictionGroup>(team_, std::move(prediction)));
-    ++groups_begun_;
+    ++counters_.evaluations;
   }
   waiting_.clear();
   // Who acts waits for an answer to go on, and comes before all others.
@@ -116,13 +126,17 @@ void NetworkPredictor::pump() {
   }
   if (!lane_.take_turn()) return;
   form_groups();
+  in_step_ = running();
   lane_.next_plan();
   lane_.post();
 }
 
 void NetworkPredictor::on_returned() {
   while (lane_.returned() != nullptr) lane_.pop();
-  for (const auto& prediction : std::exchange(executor_.ended, {})) prediction->deliver();
+  for (const auto& prediction : std::exchange(executor_.ended, {})) {
+    ++(prediction->outcome->has_value() ? counters_.finished : counters_.failed);
+    prediction->deliver();
+  }
   if (abort_reason_) fail_groups(*abort_reason_);
   std::erase_if(executor_.groups, [](const auto& group) {
     return std::ranges::all_of(group->predictions(), [](const auto& prediction) { return prediction->is_abandoned(); });

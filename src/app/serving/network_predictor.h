@@ -41,9 +41,8 @@ class NetworkPredictor final : public Predictor {
   void replace(std::shared_ptr<const model::Network> network) { network_ = std::move(network); }
 
   // Predictions that wait or run.
-  std::size_t count() const;
-  // Evaluations so far, each of one or several predictions.
-  std::uint64_t groups_begun() const { return groups_begun_; }
+  std::size_t count() const { return waiting_.size() + running(); }
+  PredictorStats stats() const override;
 
   void begin_drain();  // no new work
   // After that: true when all that was accepted has ended, false when the deadline came first.
@@ -66,12 +65,14 @@ class NetworkPredictor final : public Predictor {
 
   Result<std::unique_ptr<PendingPrediction>> enqueue(std::vector<std::optional<Tensor>> given, std::vector<std::size_t> wanted,
                                                      std::optional<ActionDraw> draw);
+  std::size_t running() const;
   void pump();
   void form_groups();
   void on_returned();
   static void fail(Prediction& prediction, const Error& reason);
   void fail_groups(const Error& reason);
-  bool idle() const { return waiting_.empty() && executor_.groups.empty() && executor_.ended.empty() && lane_.idle(); }
+  // The executor is asked once its step is back.
+  bool idle() const { return lane_.idle() && waiting_.empty() && executor_.groups.empty() && executor_.ended.empty(); }
 
   std::shared_ptr<const model::Network> network_;
   kernels::ThreadTeam& team_;
@@ -80,7 +81,8 @@ class NetworkPredictor final : public Predictor {
   const std::vector<TensorSignature> outputs_;
   std::deque<std::shared_ptr<Prediction>> waiting_;
   Executor executor_;
-  std::uint64_t groups_begun_ = 0;
+  PredictorStats counters_;
+  std::size_t in_step_ = 0;  // predictions of the step that is out
   sched::StrandLane lane_;
   boost::asio::steady_timer drain_deadline_;
   std::optional<Error> refusal_;       // of new work

@@ -3,6 +3,7 @@
 #include "braid/model_host.h"
 #include "net/metrics/revisions.h"
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -106,12 +107,31 @@ void add_engines(FamilyList& families, const ModelDirectory& models, bool are_se
   }
 }
 
+void add_predictor(FamilyList& families, const PredictorStats& stats) {
+  families.counter("predictions_total", "Predictions that have ended with outputs.", stats.finished);
+  families.counter("predictions_failed_total", "Predictions that have ended with an error.", stats.failed);
+  families.counter("predictions_refused_total", "Predictions refused because too many waited.", stats.refused);
+  families.counter("prediction_evaluations_total", "Evaluations begun, each of one prediction or of several together.", stats.evaluations);
+  families.gauge("predictions_waiting", "Predictions in the queue.", stats.waiting);
+  families.gauge("predictions_running", "Predictions being computed.", stats.running);
+}
+
+// Each series says of which network it is.
+void add_predictors(FamilyList& families, std::span<const ServedNetwork* const> networks) {
+  for (const ServedNetwork* network : networks) {
+    FamilyList predictor;
+    add_predictor(predictor, network->predictor->stats());
+    families.add_labelled(std::move(predictor), "model", network->id);
+  }
+}
+
 FamilyList gather_metrics(const Counters& counters, const http::ConnectionSet& connections, const ServiceStatus& status,
                           const SystemFigures& figures) {
   FamilyList families;
   add_http(families, counters, connections);
   add_engines(families, status.models, status.host != nullptr && status.host->known().size() > 1);
   add_revisions(families, status.models);
+  add_predictors(families, status.models.networks());
   add_system(families, figures);
   return families;
 }

@@ -11,6 +11,7 @@ namespace braid::net {
 
 void add_http(FamilyList& families, const Counters& counters, const http::ConnectionSet& connections);
 void add_engine(FamilyList& families, const EngineStats& stats);
+void add_predictor(FamilyList& families, const PredictorStats& stats);
 void add_system(FamilyList& families, const SystemFigures& figures);
 
 FamilyList gather_metrics(const Counters& counters, const http::ConnectionSet& connections, const ServiceStatus& status,

@@ -1,4 +1,5 @@
 // /v1/classifications, /classify, /v1/rewards/score and /pooling: what a head for classes says of one text.
+#include "net/generation/prompts.h"
 #include "net/generation/whole_format.h"
 #include "net/json/fields.h"
 #include "net/json/write.h"
@@ -13,8 +14,10 @@
 #include <ctime>
 #include <fmt/format.h>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace braid::net::scores {
@@ -28,18 +31,19 @@ struct ClassDetails final : DialectDetails {
 };
 
 // A conversation as the model's template writes it, with the model's answer as its last message.
-Result<Wish> read_chat(Value& body, const ServedModel& model, wish::BodyFields& fields) {
+// `path`: where its messages stood.
+Result<Wish> read_chat(Value& body, const ServedModel& model, wish::BodyFields& fields, const std::string& path) {
   std::optional<Value> messages = take(body, "messages");
   auto* list = messages->get_if<ValueList>();
-  if (list == nullptr) return json::wrong_type("messages", "an array", *messages);
-  if (list->empty()) return invalid_argument("'messages' is empty", "messages");
+  if (list == nullptr) return json::wrong_type(path, "an array", *messages);
+  if (list->empty()) return invalid_argument(fmt::format("'{}' is empty", path), path);
   const std::array tables = {wish::chat_parameters(), wish::common_parameters()};
   const Result<void> read = wish::read_parameters(fields, *body.get_if<ValueDict>(), tables);
   if (!read) return read.error();
   if (!fields.add_generation_prompt) fields.add_generation_prompt = false;
   const std::optional<std::int32_t> head = fields.wish.prompt_head;
   Result<Wish> wish = wish::finish_chat(
-      std::move(fields), std::move(*list), [](std::size_t index) { return json::at_index("messages", index); }, "messages");
+      std::move(fields), std::move(*list), [&path](std::size_t index) { return json::at_index(path, index); }, "messages");
   if (!wish) return wish;
   wish->prompt_head = head;
   wish->max_tokens = 0;
@@ -49,6 +53,39 @@ Result<Wish> read_chat(Value& body, const ServedModel& model, wish::BodyFields& 
   wish->pooling = score_pooling(model);
   wish->pooled_output = PooledOutput::kScores;
   return wish;
+}
+
+// Several conversations, each as the template writes it, become the tokens that they are.
+Result<Wish> read_chats(Value& body, const ServedModel& model, const wish::BodyFields& fields) {
+  constexpr std::size_t kMostChats = 1024;
+  const ValueList chats = std::move(*take(body, "messages")->get_if<ValueList>());
+  if (chats.size() > kMostChats)
+    return invalid_argument(fmt::format("'messages' has {} conversations, at most {} may be given", chats.size(), kMostChats), "messages");
+  std::vector<PromptItem> items;
+  std::optional<Wish> all;
+  for (std::size_t i = 0; i < chats.size(); ++i) {
+    Value own = body;
+    *find_member(*own.get_if<ValueDict>(), "messages") = chats[i];
+    wish::BodyFields of_chat(model);
+    of_chat.wish.prompt_head = fields.wish.prompt_head;
+    Result<Wish> wish = read_chat(own, model, of_chat, json::at_index("messages", i));
+    if (!wish) return wish;
+    Result<RenderedChat> rendered = render_chat(*model.codec, std::get<ChatPrompt>(wish->prompt));
+    if (!rendered) return rendered.error();
+    auto ids = model.codec->encode(rendered->text,
+                                   {.add_special = wish->add_special.value_or(false), .parse_special = true, .literal = rendered->literal});
+    if (!ids) return ids.error();
+    items.emplace_back(std::move(*ids));
+    all = std::move(*wish);
+  }
+  all->prompt = std::move(items);
+  return std::move(*all);
+}
+
+// A list of lists.
+bool are_chats(const Value& messages) {
+  const auto* list = messages.get_if<ValueList>();
+  return list != nullptr && !list->empty() && list->front().get_if<ValueList>() != nullptr;
 }
 
 Result<Wish> read_scored(Value& body, const ServedModel& model, bool takes_chats) {
@@ -68,7 +105,10 @@ Result<Wish> read_scored(Value& body, const ServedModel& model, bool takes_chats
   if (is_chat) {
     if (const Result<void> truncated = openai::read_truncation(body, fields.wish); !truncated) return truncated.error();
   }
-  Result<Wish> wish = is_chat ? read_chat(body, model, fields) : wish_for_scores(body, fields, "input", kInput);
+  const bool are_several = is_chat && are_chats(*messages);
+  Result<Wish> wish = are_several ? read_chats(body, model, fields)
+                      : is_chat   ? read_chat(body, model, fields, "messages")
+                                  : wish_for_scores(body, fields, "input", kInput);
   if (wish) wish->details = details;
   return wish;
 }
