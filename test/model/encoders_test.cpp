@@ -178,6 +178,26 @@ files::GgufFile gguf_of(const files::HfFolder& folder, std::vector<std::pair<std
                                                                           {"mlp.up_gated_layer", "ffn_up"},
                                                                           {"mlp.down_layer", "ffn_down"},
                                                                           {"layer_norm_2", "layer_output_norm"},
+                                                                          {"embeddings.tok_embeddings", "token_embd"},
+                                                                          {"embeddings.norm", "token_embd_norm"},
+                                                                          {"attn_norm", "attn_norm"},
+                                                                          {"attn.Wqkv", "attn_qkv"},
+                                                                          {"attn.Wo", "attn_output"},
+                                                                          {"mlp_norm", "ffn_norm"},
+                                                                          {"mlp.Wi", "ffn_up"},
+                                                                          {"mlp.Wo", "ffn_down"},
+                                                                          {"final_norm", "output_norm"},
+                                                                          {"self_attn.q_proj", "attn_q"},
+                                                                          {"self_attn.k_proj", "attn_k"},
+                                                                          {"self_attn.v_proj", "attn_v"},
+                                                                          {"self_attn.o_proj", "attn_output"},
+                                                                          {"post_attention_layernorm", "attn_output_norm"},
+                                                                          {"mlp.gate_proj", "ffn_gate"},
+                                                                          {"mlp.up_proj", "ffn_up"},
+                                                                          {"mlp.down_proj", "ffn_down"},
+                                                                          {"mlp.fc1", "ffn_up"},
+                                                                          {"mlp.fc2", "ffn_down"},
+                                                                          {"post_mlp_layernorm", "layer_output_norm"},
                                                                           {"pooler.dense", "cls"},
                                                                           {"classifier", "cls.output"}};
   files::GgufContents contents;
@@ -185,7 +205,7 @@ files::GgufFile gguf_of(const files::HfFolder& folder, std::vector<std::pair<std
   contents.metadata = std::move(metadata);
   for (const auto& [stored_name, stored] : folder.tensors()) {
     std::string name = stored_name.starts_with("bert.") ? stored_name.substr(5) : stored_name;
-    const std::string layers = "encoder.layer.";
+    const std::string layers = name.starts_with("layers.") ? "layers." : "encoder.layer.";
     std::string block;
     if (name.starts_with(layers)) {
       const std::size_t dot = name.find('.', layers.size());
@@ -206,16 +226,20 @@ files::GgufFile gguf_of(const files::HfFolder& folder, std::vector<std::pair<std
 }
 
 // Its sizes in a file of that architecture against the folder itself.
-void expect_same_bits(const std::string& name, const std::string& architecture) {
+void expect_same_bits(const std::string& name, const std::string& architecture,
+                      const std::vector<std::pair<std::string, files::GgufValue>>& more = {}) {
   const files::HfFolder folder = files::HfFolder::open(encoder_path(name)).value();
   const EncoderShape sizes = read_encoder_folder(folder).value();
-  const files::GgufFile file = gguf_of(folder, {{"general.architecture", architecture},
-                                                {architecture + ".context_length", std::uint64_t{320}},
-                                                {architecture + ".embedding_length", static_cast<std::uint64_t>(sizes.width)},
-                                                {architecture + ".feed_forward_length", std::uint64_t{48}},
-                                                {architecture + ".block_count", std::uint64_t{3}},
-                                                {architecture + ".attention.head_count", static_cast<std::uint64_t>(sizes.heads)},
-                                                {architecture + ".attention.layer_norm_epsilon", sizes.epsilon}});
+  std::vector<std::pair<std::string, files::GgufValue>> metadata = {
+      {"general.architecture", architecture},
+      {architecture + ".context_length", std::uint64_t{320}},
+      {architecture + ".embedding_length", static_cast<std::uint64_t>(sizes.width)},
+      {architecture + ".feed_forward_length", std::uint64_t{48}},
+      {architecture + ".block_count", static_cast<std::uint64_t>(sizes.layers.size())},
+      {architecture + ".attention.head_count", static_cast<std::uint64_t>(sizes.heads)},
+      {architecture + ".attention.layer_norm_epsilon", sizes.epsilon}};
+  for (const auto& [key, value] : more) metadata.emplace_back(architecture + key, value);
+  const files::GgufFile file = gguf_of(folder, std::move(metadata));
   kernels::ThreadTeam team(1);
   const kernels::KernelTable& table = kernels::best_kernel_table();
   EncoderShape shape = read_encoder_gguf(file).value();
@@ -230,6 +254,10 @@ TEST(EncoderFiles, OfLlamaCppGiveTheFoldersBits) {
   expect_same_bits("bert-labels", "bert");
   expect_same_bits("jina-v2", "jina-bert-v2");
   expect_same_bits("jina-v2-code", "jina-bert-v2");
+  expect_same_bits("jina-v3", "jina-bert-v3", {{".rope.freq_base", 20'000.0}});
+  expect_same_bits("nomic-bert", "nomic-bert", {{".rope.freq_base", 1'000.0}});
+  expect_same_bits("modernbert", "modern-bert",
+                   {{".rope.freq_base", 160'000.0}, {".rope.freq_base_swa", 10'000.0}, {".attention.sliding_window", std::uint64_t{16}}});
 }
 
 TEST(EncoderFiles, NameWhatIsMissingOrHasAnotherShape) {
