@@ -37,7 +37,7 @@ Result<std::shared_ptr<model::ModelDrafter>> load_draft(const ModelOptions& opti
   if (loading.shelf != nullptr) load.weights = loading.shelf->find(key);
   auto language_model = model::LanguageModel::load(*file, **table, std::move(load));
   if (!language_model) return language_model.error();
-  if (loading.shelf != nullptr) loading.shelf->put(key, (*language_model)->weights());
+  if (loading.shelf != nullptr) loading.shelf->put(key, (*language_model)->first()->weights);
   if ((*language_model)->kv_groups().states.blocks() > 0)
     return invalid_argument(fmt::format("--draft {}: a model with recurrent layers cannot go back behind a wrong guess", options.draft));
   return std::make_shared<model::ModelDrafter>(std::move(*language_model), static_cast<std::size_t>(loading.max_batch), std::move(map));

@@ -114,6 +114,7 @@ class FakeAdapters final : public Adapters {
   Result<std::shared_ptr<const ServedModel>> apply(std::shared_ptr<const ServedModel> base, std::span<const AdapterChoice>) override {
     return base;
   }
+  Result<AdapterUse> current(const AdapterUse& applied) override { return applied; }
   boost::asio::awaitable<Result<AdapterFacts>> load(std::string name, WeightSource source, bool replace) override {
     EXPECT_TRUE(replace);
     loaded = source.path;
