@@ -2,8 +2,13 @@
 
 #include "app/chat_tokens.h"
 #include "app/cli/model.h"
+#include "app/sight.h"
 #include "braid/printable.h"
+#include "net/generation/prompts.h"
+#include "net/generation/shown_images.h"
+#include "net/ollama/request.h"
 
+#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
@@ -59,10 +64,13 @@ std::uint64_t draw_seed() {
 
 Conversation::Conversation(const LoadedModel& loaded, const RunOptions& options)
     : loaded_(loaded), options_(options), is_terminal_(::isatty(STDOUT_FILENO) == 1), seed_(options.seed.value_or(draw_seed())),
-      scheduler_(loop_, *loaded.language_model, scheduler_options(loaded, kSingleUser, options.model.block_size)) {}
+      strand_(loop_), scheduler_(loop_, strand_, *loaded.language_model, scheduler_options(loaded, kSingleUser, options.model.block_size)),
+      seeing_(
+          make_seeing(loop_, strand_, loaded, kSingleUser, scheduler_, scheduler_options(loaded, kSingleUser, options.model.block_size))) {}
 
 Conversation::~Conversation() {
-  scheduler_.abort_remaining({ErrorCode::kCancelled, "the conversation is over", {}});
+  const Error over{ErrorCode::kCancelled, "the conversation is over", {}};
+  seeing_ ? seeing_->abort_remaining(over) : scheduler_.abort_remaining(over);
   loop_.restart();
   loop_.run();  // until the scheduler's coroutine has ended
 }
@@ -75,14 +83,31 @@ Result<void> Conversation::check_parameter(const std::string& name, const Value&
       name));
 }
 
-Result<std::vector<TokenId>> Conversation::prompt_for(const ChatState& state) const {
-  for (const Value& one : state.messages)
-    if (one.find("images") != nullptr)
-      return invalid_argument(
-          "images are shown to a model that a server has: braid serve MODEL, then braid run --host http://127.0.0.1:8000");
+Result<Conversation::Prompt> Conversation::prompt_for(const ChatState& state) const {
   ValueList messages = state.messages;
   if (!state.system.empty()) messages.insert(messages.begin(), message("system", state.system));
-  return chat_tokens(*loaded_.codec, std::move(messages));
+  const auto shows = [](const Value& one) { return one.find("images") != nullptr; };
+  if (std::ranges::any_of(messages, shows)) return prompt_with_images(std::move(messages));
+  Result<std::vector<TokenId>> tokens = chat_tokens(*loaded_.codec, std::move(messages));
+  if (!tokens) return tokens.error();
+  return Prompt{std::move(*tokens)};
+}
+
+// As a server makes it of the same messages.
+Result<Conversation::Prompt> Conversation::prompt_with_images(ValueList messages) const {
+  ServedModel model;
+  model.id = loaded_.id;
+  model.context_length = loaded_.kv.context;
+  model.codec = loaded_.codec.get();
+  model.images = loaded_.eyes.reader.get();
+  Value body = ValueDict{{"messages", std::move(messages)}};
+  Result<net::Wish> wish = net::ollama::read_chat(body, model);
+  if (!wish) return wish.error();
+  net::GenerationCall call(std::move(*wish));
+  if (model.images == nullptr) return net::cannot_see(model, call, {});
+  Result<std::vector<std::vector<TokenId>>> prompts = net::encode_prompts(model, call);
+  if (!prompts) return prompts.error();
+  return Prompt{std::move(prompts->front()), std::move(call.media), std::move(call.pixels)};
 }
 
 asio::awaitable<Result<void>> Conversation::stream(TokenSource& tokens, const bool& interrupted, std::string& spoken) {
@@ -130,10 +155,12 @@ Result<void> Conversation::run_loop(TokenSource& tokens, std::string& spoken) {
 }
 
 Result<std::string> Conversation::answer(const ChatState& state) {
-  Result<std::vector<TokenId>> prompt = prompt_for(state);
+  Result<Prompt> prompt = prompt_for(state);
   if (!prompt) return prompt.error();
   GenerationRequest request;
-  request.prompt = std::move(*prompt);
+  request.prompt = std::move(prompt->tokens);
+  request.media = std::move(prompt->media);
+  request.images = std::move(prompt->images);
   request.sampling.temperature = static_cast<float>(options_.temperature);
   request.sampling.top_p = static_cast<float>(options_.top_p);
   request.sampling.top_k = options_.top_k;
@@ -141,7 +168,7 @@ Result<std::string> Conversation::answer(const ChatState& state) {
   request.sampling.seed = seed_;
   request.stop.max_tokens = options_.max_tokens > 0 ? options_.max_tokens : std::numeric_limits<std::int32_t>::max();
   for (const auto& [name, value] : state.parameters) set_parameter(request, name, value);
-  Result<Ticket> ticket = scheduler_.submit(std::move(request));
+  Result<Ticket> ticket = seeing_ ? seeing_->submit(std::move(request)) : scheduler_.submit(std::move(request));
   if (!ticket) return ticket.error();
 
   std::string spoken;

@@ -4,13 +4,18 @@
 #include "app/chat/chat_partner.h"
 #include "app/loaded_model.h"
 #include "app/options.h"
+#include "braid/media_span.h"
+#include "braid/pixels.h"
 #include "braid/result.h"
 #include "braid/value.h"
+#include "sched/compute_strand.h"
 #include "sched/scheduler.h"
+#include "sched/seeing_engine.h"
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -33,7 +38,13 @@ class Conversation final : public ChatPartner {
   Result<std::string> answer(const ChatState& state) override;
 
  private:
-  Result<std::vector<TokenId>> prompt_for(const ChatState& state) const;
+  struct Prompt {
+    std::vector<TokenId> tokens;
+    std::vector<MediaSpan> media = {};
+    std::vector<SharedPixels> images = {};
+  };
+  Result<Prompt> prompt_for(const ChatState& state) const;
+  Result<Prompt> prompt_with_images(ValueList messages) const;
   boost::asio::awaitable<Result<void>> stream(TokenSource& tokens, const bool& interrupted, std::string& spoken);
   Result<void> run_loop(TokenSource& tokens, std::string& spoken);
 
@@ -42,7 +53,9 @@ class Conversation final : public ChatPartner {
   const bool is_terminal_;  // where answers go
   std::uint64_t seed_;
   boost::asio::io_context loop_{1};
+  sched::ComputeStrand strand_;
   sched::Scheduler scheduler_;
+  std::unique_ptr<sched::SeeingEngine> seeing_;  // in front of it; null: the model reads text alone
 };
 
 }  // namespace braid::app

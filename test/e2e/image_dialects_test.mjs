@@ -127,6 +127,10 @@ test("all kinds of files are read, and broken ones are refused by their place", 
 test("braid run shows the file whose path is in the words, and a model of text says that it sees nothing", async (t) => {
   const shown = await braid(t, ["run", "--host", server.url, "owl", `what is ${file} ?`, "--max-tokens", "4"]);
   assert.equal(shown.code, 0, shown.stderr);
+  const here = await braid(t, ["run", path.join(folder, "llava"), `what is ${file} ?`, "--max-tokens", "4", "--temperature", "0", "--kv-memory", "16M"]);
+  assert.equal(here.code, 0, here.stderr);
+  const unseen = await braid(t, ["run", path.join(folder, "llava"), "what is ?", "--max-tokens", "4", "--temperature", "0", "--kv-memory", "16M"]);
+  assert.notEqual(here.stdout, unseen.stdout, "what is shown counts");
   const blind = await serve(t, ["--kv-memory", "64M"]);
   const refused = await braid(t, ["run", "--host", blind.url, "braid-demo", `what is ${file} ?`]);
   assert.equal(refused.code, 2);

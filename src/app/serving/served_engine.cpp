@@ -6,6 +6,7 @@
 #include "app/serving/model_adapters.h"
 #include "app/serving/model_revisions.h"
 #include "app/serving/model_weights.h"
+#include "app/sight.h"
 #include "app/warm_up.h"
 #include "sched/encoding_engine.h"
 #include "sched/scheduler.h"
@@ -26,32 +27,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What a pass over whole texts may take of the strand before others have their turn: so long an answer's next token may wait for it.
-constexpr std::int32_t kMostOfStepMs = 10;
-
 DraftMeans draft_means(const LoadedModel& loaded, const BatchOptions& batch) {
   DraftMeans means;
   means.model = loaded.draft != nullptr;
   if (batch.speculate == DraftMethod::kOff) means.nothing = "this server was started with --speculate off";
   return means;
-}
-
-// In front of the scheduler of a model that sees; null otherwise.
-std::unique_ptr<sched::SeeingEngine> make_seeing(asio::io_context& loop, sched::ComputeStrand& strand, LoadedModel& loaded,
-                                                 const BatchOptions& batch, sched::Scheduler& scheduler,
-                                                 const sched::SchedulerOptions& options) {
-  if (loaded.eyes.tower == nullptr) return nullptr;
-  model::ImageTower& tower = *loaded.eyes.tower;
-  const model::TowerShape& shape = tower.shape();
-  const sched::SightRules rules{.width = tower.width() * (1 + static_cast<std::int64_t>(shape.deep.size())),
-                                .revision = tower.weights().revision,
-                                .grid_pixels = shape.grid_positions ? shape.patch * shape.connector.side : 0,
-                                .longest_span = shape.both_ways ? model::LoadOptions().pass_rows : 0};
-  sched::ImageOptions images{.kept_bytes = batch.image_cache,
-                             .priority_ageing = batch.priority_ageing,
-                             .most_of_step = std::chrono::milliseconds(std::min(kMostOfStepMs, batch.prefill_slice_ms)),
-                             .before_steps = [team = &tower.team()] { team->pin_strand(); }};
-  return std::make_unique<sched::SeeingEngine>(loop, strand, tower, rules, std::move(images), scheduler, options);
 }
 
 class LanguageEngine final : public ServedEngine {
@@ -197,15 +177,14 @@ class LanguageEngine final : public ServedEngine {
 class EncoderEngine final : public ServedEngine {
  public:
   EncoderEngine(asio::io_context& loop, sched::ComputeStrand& strand, LoadedEncoder model, const BatchOptions& batch)
-      : model_(std::move(model)),
-        engine_(std::make_unique<sched::EncodingEngine>(
-            loop, strand, *model_.encoder,
-            sched::EncodingOptions{.context_length = model_.context,
-                                   .vocabulary = model_.encoder->shape().vocabulary,
-                                   .max_waiting = batch.max_waiting,
-                                   .priority_ageing = batch.priority_ageing,
-                                   .most_of_step = std::chrono::milliseconds(std::min(kMostOfStepMs, batch.prefill_slice_ms)),
-                                   .before_steps = [team = &model_.encoder->team()] { team->pin_strand(); }})) {
+      : model_(std::move(model)), engine_(std::make_unique<sched::EncodingEngine>(
+                                      loop, strand, *model_.encoder,
+                                      sched::EncodingOptions{.context_length = model_.context,
+                                                             .vocabulary = model_.encoder->shape().vocabulary,
+                                                             .max_waiting = batch.max_waiting,
+                                                             .priority_ageing = batch.priority_ageing,
+                                                             .most_of_step = most_of_step(batch),
+                                                             .before_steps = [team = &model_.encoder->team()] { team->pin_strand(); }})) {
     served_.id = model_.id;
     served_.created = now_in_unix_seconds();
     served_.context_length = model_.context;
