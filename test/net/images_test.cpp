@@ -4,6 +4,7 @@
 #include "net/test_server.h"
 
 #include <algorithm>
+#include <atomic>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <string>
@@ -21,6 +22,7 @@ constexpr std::string_view kVectorText = "<v>";
 class FakeReader final : public ImageReader {
  public:
   Result<ReadImage> read(std::string_view file, const ImageWish& wish) const override {
+    ++reads;
     if (file == "bad") return invalid_argument("the image is no JPEG, PNG, WebP, GIF or BMP file");
     auto pixels = std::make_shared<Pixels>();
     pixels->vectors = std::stoi(std::string(file)) - (wish.detail == ImageDetail::kLow ? 1 : 0);
@@ -31,6 +33,8 @@ class FakeReader final : public ImageReader {
   }
   std::string_view placeholder() const override { return "<image>"; }
   TokenId vector_token() const override { return kVector; }
+
+  mutable std::atomic<int> reads = 0;
 };
 
 // Writes parts, if it is told to, and tells where a client spells the placeholder.
@@ -199,6 +203,17 @@ TEST_F(Images, OfToolResultsStandBehindWordsForATemplateThatKnowsNoTools) {
                                               R"({"type":"image_url","image_url":{"url":"data:image/png;base64,MQ=="}}]}]})"));
   EXPECT_EQ(reply.status, 200) << reply.body;
   EXPECT_EQ(shown(submitted().prompt), "user:Result of the call: [*];");
+}
+
+// A body is read on the loop, where images would be in the way of everybody.
+TEST_F(Images, AreNotLookedAtWhileABodyIsRead) {
+  const Reply reply =
+      server.ask(post("/v1/messages", R"({"max_tokens":5,"context_management":{"edits":[{"type":"clear_tool_uses_20250919",)"
+                                      R"("trigger":{"type":"input_tokens","value":1}}]},"messages":[{"role":"user","content":[)"
+                                      R"({"type":"image","source":{"type":"base64","data":"Mw=="}}]}]})"));
+  EXPECT_EQ(reply.status, 200) << reply.body;
+  EXPECT_EQ(shown(submitted().prompt), "user:[*|**];");
+  EXPECT_EQ(reader.reads, 1);
 }
 
 TEST_F(Images, AreCountedWhereTokensAre) {

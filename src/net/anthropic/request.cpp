@@ -228,13 +228,24 @@ void tell_effort(MessageFields& fields) {
   if (kwargs.find("reasoning_effort") == nullptr) kwargs.get_if<ValueDict>()->emplace_back("reasoning_effort", fields.effort);
 }
 
+// Images take long to look at, which is not done while a body is read: here they count nothing.
+ValueList without_images(ValueList messages) {
+  const auto is_image = [](const Value& part) { return part.find("type") != nullptr && *part.find("type") == Value("image"); };
+  for (Value& message : messages) {
+    auto* members = message.get_if<ValueDict>();
+    Value* content = members != nullptr ? find_member(*members, "content") : nullptr;
+    if (auto* parts = content != nullptr ? content->get_if<ValueList>() : nullptr) std::erase_if(*parts, is_image);
+  }
+  return messages;
+}
+
 // What the client wants cleared is cleared.
 Result<std::shared_ptr<MessageDetails>> edit_context(MessageFields& fields, const wish::MessagePath& path_of) {
   auto details = std::make_shared<MessageDetails>();
   details->hides_thinking = fields.hides_thinking;
   if (!fields.edits) return details;
   const CountTokens count = [&](const ValueList& messages) -> Result<std::int64_t> {
-    Result<Wish> wish = wish::finish_chat(fields.chat, messages, path_of, "messages");
+    Result<Wish> wish = wish::finish_chat(fields.chat, without_images(messages), path_of, "messages");
     if (!wish) return wish.error();
     GenerationCall call(std::move(*wish));
     const auto prompts = encode_prompts(fields.chat.model, call);
