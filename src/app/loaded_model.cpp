@@ -263,6 +263,7 @@ Result<LoadedModel> load_weights(const ModelOptions& options, const files::GgufF
   model::LoadOptions load = load_options(options, loading.max_batch);
   fit_to_tower(loaded.eyes, load);
   load.state_drafts = loading.state_drafts;
+  load.heads = loading.heads;
   load.threads = loading.team->size();
   load.team = loading.team;
   load.packers = loading.packers;

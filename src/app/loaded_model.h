@@ -85,6 +85,7 @@ Result<std::unique_ptr<kernels::ThreadTeam>> make_team(const ModelOptions& optio
 struct Loading {
   std::int32_t max_batch = 256;
   std::int32_t state_drafts = 0;           // model::LoadOptions::state_drafts
+  bool heads = false;                      // model::LoadOptions::heads
   kernels::ThreadTeam* team = nullptr;     // that computes with them, and outlives them
   kernels::ThreadTeam* packers = nullptr;  // that pack their weights; null: `team`, which computes nothing meanwhile
   WeightShelf* shelf = nullptr;            // null: nobody else has the same weights

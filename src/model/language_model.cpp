@@ -43,6 +43,7 @@ Result<Dimensions> read_dimensions(const files::GgufFile& file, const kernels::K
         fmt::format("a KV limit of {} tokens was asked for, expected more than the {} that are always kept", options.kv_limit, kSinkTokens),
         {}};
   model->kv_limit = options.kv_limit;
+  if (!options.heads || options.passes != nullptr || options.exchange != nullptr) model->prediction.reset();
   return Dimensions{.model = *model,
                     .context = context,
                     .kv = model->kv_groups(block, options.kv_type.value_or(table.kv_type), options.packing.share),
@@ -65,7 +66,10 @@ Result<MemoryEstimate> estimate_memory(const files::GgufFile& file, const kernel
   auto weights = check_weights(file, dimensions->model, dimensions->context, table, options.packing);
   if (!weights) return weights.error();
   return MemoryEstimate{.weights = weights->packed_bytes,
-                        .workspace = Workspace::bytes(dimensions->model, *weights, table, dimensions->workspace),
+                        .workspace = Workspace::bytes(dimensions->model, *weights, table, dimensions->workspace) +
+                                     (dimensions->model.prediction
+                                          ? HeadDrafter::bytes(dimensions->model, *weights, table, options.threads, options.block_tokens)
+                                          : 0),
                         .kv_block = dimensions->kv.block_bytes(),
                         .context = dimensions->context,
                         .kv_groups = dimensions->kv.visibilities(),
@@ -94,8 +98,22 @@ Result<std::unique_ptr<LanguageModel>> LanguageModel::load(const files::GgufFile
   if (options.passes != nullptr) dimensions->workspace.rows = dimensions->workspace.logit_rows = 1;
   auto space = Workspace::create(dimensions->model, *weights, table, dimensions->workspace, options.huge_pages);
   if (!space) return space.error();
-  return std::unique_ptr<LanguageModel>(new LanguageModel(dimensions->model, table, std::move(options), dimensions->context, dimensions->kv,
-                                                          std::move(own_team), std::move(weights), std::move(*space)));
+  auto model =
+      std::unique_ptr<LanguageModel>(new LanguageModel(dimensions->model, table, std::move(options), dimensions->context, dimensions->kv,
+                                                       std::move(own_team), std::move(weights), std::move(*space)));
+  if (const Result<void> heads = model->make_heads(table); !heads) return heads.error();
+  return model;
+}
+
+// Weights that somebody else has loaded may be without.
+Result<void> LanguageModel::make_heads(const kernels::KernelTable& table) {
+  if (options_.passes != nullptr || !model_.prediction || first_->weights->prediction.join.matrix.inputs == 0) return {};
+  heads_weights_ = first_->weights;
+  auto heads = HeadDrafter::create(model_, *heads_weights_, table, team_, slots_.size(), options_.block_tokens, options_.huge_pages);
+  if (!heads) return heads.error();
+  heads_ = std::move(*heads);
+  drafts_ = Drafts(slots_.size(), model_.vocab, options_.drafter, heads_);
+  return {};
 }
 
 LanguageModel::LanguageModel(const ModelShape& model, const kernels::KernelTable& table, LoadOptions options, std::int32_t context,
@@ -414,7 +432,24 @@ std::optional<std::size_t> LanguageModel::purpose_of(const step::StepRow& row, c
   if (row.samples() && is_last) return kSampled;
   if (index < row.scored) return row_result.scored_begin + static_cast<std::size_t>(index);
   if (pools_[row.slot].wants(row.position + index, is_last && row.output == step::RowOutput::kVector)) return kPooled;
-  return std::nullopt;
+  return is_heard(row, index) ? std::optional(kHeard) : std::nullopt;
+}
+
+// The end of a prompt is, too.
+bool LanguageModel::is_heard(const step::StepRow& row, std::int32_t index) const {
+  return heads_ != nullptr && row.samples() && index >= row.count - HeadDrafter::kMostHeard && heads_->listens(row.slot);
+}
+
+// Of what the pass has computed and will stay.
+void LanguageModel::tell_heads(const step::StepResult& result) {
+  for (std::size_t i = 0; i < picked_.size(); ++i) {
+    const Picked& picked = picked_[i];
+    const step::RowResult& row = result.rows[picked.row];
+    if ((picked.scored != kSampled && picked.scored != kHeard) || !heads_->listens(row.slot)) continue;
+    if (std::cmp_greater(picked.place, row.more_count)) continue;
+    decoder_->transformer.hidden(static_cast<std::int64_t>(i), space_, hidden_.data());
+    heads_->hear(row.slot, static_cast<std::int32_t>(picked.position) - 1, hidden_);
+  }
 }
 
 void LanguageModel::start_slots(const step::StepPlan& plan) {
@@ -460,14 +495,15 @@ void LanguageModel::start_pass() {
 void LanguageModel::run_pass(step::StepResult& result) {
   compute_pass();
   for (std::size_t begin = 0, end = 0; begin < picked_.size(); begin = end) {
-    const auto is_pooled = [&](std::size_t index) { return picked_[index].scored == kPooled; };
-    for (end = begin; end < std::min(picked_.size(), begin + logit_rows_) && !is_pooled(end);) ++end;
+    const auto has_logits = [&](std::size_t index) { return picked_[index].scored != kPooled && picked_[index].scored != kHeard; };
+    for (end = begin; end < std::min(picked_.size(), begin + logit_rows_) && has_logits(end);) ++end;
     if (end > begin) {
       use_logits(begin, end, result);
-    } else {
-      pool(end++, result);
+    } else if (picked_[end++].scored == kPooled) {
+      pool(begin, result);
     }
   }
+  if (heads_ != nullptr) tell_heads(result);
   if (kept_ > 0) replay_drafts(result);
   start_pass();
 }

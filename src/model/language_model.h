@@ -11,6 +11,7 @@
 #include "model/decoder.h"
 #include "model/drafting/drafter.h"
 #include "model/drafting/drafts.h"
+#include "model/drafting/head_drafter.h"
 #include "model/kv_arena.h"
 #include "model/kv_growth.h"
 #include "model/model_shape.h"
@@ -57,11 +58,12 @@ struct LoadOptions {
   };
   bool media_both_ways = false;   // tokens of a span of media attend to all of it, which is to be within a row and not longer than a pass
   std::int32_t media_layers = 0;  // so many vectors more are given for a token: what is added behind each of the first layers
-  std::optional<Judging> judging = {};      // a head of one class: how much more the next token is `yes` than `no`
-  std::vector<TokenId> end_tokens;          // the model's end-of-sequence tokens
-  files::Progress progress;                 // called on the loading thread; may be empty
-  Exchange* exchange = nullptr;             // with the ranks of packing.share; outlives the model; null: there is one rank
-  std::shared_ptr<Drafter> drafter = {};    // guesses what texts do not tell; null: nobody does
+  std::optional<Judging> judging = {};    // a head of one class: how much more the next token is `yes` than `no`
+  std::vector<TokenId> end_tokens;        // the model's end-of-sequence tokens
+  files::Progress progress;               // called on the loading thread; may be empty
+  Exchange* exchange = nullptr;           // with the ranks of packing.share; outlives the model; null: there is one rank
+  std::shared_ptr<Drafter> drafter = {};  // guesses what texts do not tell; null: nobody does
+  bool heads = false;  // so does the model's own head for tokens further on, where the file has one and there is one rank
   std::shared_ptr<PassRunner> passes = {};  // who computes, with weights and a pool of their own; null: this machine
   // If any, called on the strand between two layers of a pass. Whatever else is computed there, the pass goes on to the same bits.
   std::function<void()> between_layers = {};
@@ -101,7 +103,8 @@ class LanguageModel final : public step::StepExecutor {
   std::int64_t classes() const { return classes_; }  // of the head; 0: there is none
   std::int64_t parameters() const { return parameters_; }
   std::uint64_t weight_bytes() const { return weight_bytes_; }
-  std::uint64_t workspace_bytes() const { return space_.storage.size(); }
+  std::uint64_t workspace_bytes() const { return space_.storage.size() + (heads_ != nullptr ? heads_->bytes() : 0); }
+  bool has_heads() const { return heads_ != nullptr; }
   // Bytes of the pool, of which `promised` are in use, that have no pages yet. Any thread.
   std::uint64_t untouched_kv_bytes(std::uint64_t promised) const;
 
@@ -130,10 +133,12 @@ class LanguageModel final : public step::StepExecutor {
   static constexpr TokenId kNoGuess = -1;
   static constexpr std::size_t kSampled = ~std::size_t{0};
   static constexpr std::size_t kPooled = kSampled - 1;
+  static constexpr std::size_t kHeard = kSampled - 2;
   struct Picked {
     std::size_t row;        // of the plan
     std::int64_t position;  // of the token that the logits foretell
-    // That token's index in StepResult::scored; or kSampled: it is to be sampled; or kPooled: the token itself is part of a vector.
+    // That token's index in StepResult::scored; or kSampled: it is to be sampled; or kPooled: the token itself is part of a vector; or kHeard: its
+    // hidden state is for the head alone.
     std::size_t scored;
     std::int32_t place = 0;      // where a row verifies: of the token within its row
     TokenId guessed = kNoGuess;  // and the one that was drafted to follow it
@@ -141,6 +146,7 @@ class LanguageModel final : public step::StepExecutor {
 
   LanguageModel(const ModelShape& model, const kernels::KernelTable& table, LoadOptions options, std::int32_t context, KvGroups kv_groups,
                 std::unique_ptr<kernels::ThreadTeam> own_team, std::shared_ptr<const Weights> weights, Workspace space);
+  Result<void> make_heads(const kernels::KernelTable& table);
 
   void check(const step::StepPlan& plan) const;
   void reach_blocks(const step::StepPlan& plan);
@@ -169,6 +175,8 @@ class LanguageModel final : public step::StepExecutor {
   void run_pass(step::StepResult& result);
   void compute_pass();
   Rows logits_of(std::size_t begin, std::size_t count);
+  bool is_heard(const step::StepRow& row, std::int32_t index) const;
+  void tell_heads(const step::StepResult& result);
   void replay_drafts(const step::StepResult& result);
   void copy_states(const step::StepPlan& plan, const step::StepResult& result) const;
   void use_logits(std::size_t begin, std::size_t end, step::StepResult& result);
@@ -198,21 +206,23 @@ class LanguageModel final : public step::StepExecutor {
   std::optional<KvArena> kv_;          // none where passes are computed elsewhere
   std::optional<KvGrowth> kv_growth_;  // stays when it is over, because any thread may ask it
   std::vector<Slot> slots_;
-  std::vector<Pool> pools_;             // by slot
-  std::vector<PooledOutput> outputs_;   // likewise, of those that pool
-  std::vector<float> hidden_;           // [embedding]
-  std::vector<Sampler> samplers_;       // one for each member of the team
-  std::vector<std::int32_t> next_;      // by slot: the position of its next token
-  Drafts drafts_;                       // of the plan's rows
-  std::vector<std::uint8_t> settled_;   // by row of the plan: a guess of it was wrong, or it has ended
-  const Decoder* decoder_ = nullptr;    // of pass_
-  std::vector<std::uint8_t> added_;     // by row of the plan: it has been put into a pass
-  step::Pass pass_;                     // being put together
-  std::vector<std::size_t> pass_rows_;  // parallel to its sequences: the row of the plan
-  std::int32_t kept_ = 0;               // guesses in it of sequences with a state
-  step::Pass replay_;                   // of guesses that were right
-  std::vector<Picked> picked_;          // what the hidden states of pass_.picked are for
-  std::vector<std::size_t> claims_;     // first ones in picked_ of those that one member of the team sees to, and the end
+  std::vector<Pool> pools_;                       // by slot
+  std::vector<PooledOutput> outputs_;             // likewise, of those that pool
+  std::vector<float> hidden_;                     // [embedding]
+  std::vector<Sampler> samplers_;                 // one for each member of the team
+  std::vector<std::int32_t> next_;                // by slot: the position of its next token
+  std::shared_ptr<const Weights> heads_weights_;  // of the first revision, with which they guess
+  std::shared_ptr<HeadDrafter> heads_;            // null: there are none
+  Drafts drafts_;                                 // of the plan's rows
+  std::vector<std::uint8_t> settled_;             // by row of the plan: a guess of it was wrong, or it has ended
+  const Decoder* decoder_ = nullptr;              // of pass_
+  std::vector<std::uint8_t> added_;               // by row of the plan: it has been put into a pass
+  step::Pass pass_;                               // being put together
+  std::vector<std::size_t> pass_rows_;            // parallel to its sequences: the row of the plan
+  std::int32_t kept_ = 0;                         // guesses in it of sequences with a state
+  step::Pass replay_;                             // of guesses that were right
+  std::vector<Picked> picked_;                    // what the hidden states of pass_.picked are for
+  std::vector<std::size_t> claims_;               // first ones in picked_ of those that one member of the team sees to, and the end
 };
 
 }  // namespace braid::model

@@ -269,6 +269,15 @@ struct OutputShape {
   float cap = 0.0F;                   // logits become cap * tanh(logit / cap); 0: they stay
 };
 
+// A head that foretells the token behind the next one (multi-token prediction: DeepSeek-V3, GLM-4.5, Qwen3-Next). `layer` reads
+// join(token_norm(embedding of the next token), hidden_norm(hidden state)); what it gives goes through `norm` to the model's output.
+struct PredictionShape {
+  NormShape token_norm, hidden_norm;
+  LinearShape join;
+  LayerShape layer;
+  NormShape norm;
+};
+
 struct ModelShape {
   std::string architecture;
   std::int32_t context_length = 0;
@@ -278,6 +287,7 @@ struct ModelShape {
   std::vector<RopeParameters> rotary;
   std::vector<LayerShape> layers;
   OutputShape output;
+  std::optional<PredictionShape> prediction = {};
   std::vector<std::string> unused;  // tensors that files may carry although nothing reads them
   // Not from the file, see LoadOptions: positions that any layer may see, the first kSinkTokens among them; 0: no limit.
   std::int32_t kv_limit = 0;

@@ -172,6 +172,14 @@ void read_model(auto& reader, const ModelShape& model, std::int32_t context, Wei
   reader.vector(model.output.name + ".bias", model.vocab, model.output.bias, weights.output_bias);
   weights.rope_divisors.resize(model.rotary.size());
   for (std::size_t i = 0; i < model.rotary.size(); ++i) read_rope_divisors(reader, model.rotary[i], context, weights.rope_divisors[i]);
+  if (model.prediction) {
+    const PredictionShape& shape = *model.prediction;
+    read_norm(reader, shape.token_norm, weights.prediction.token_norm);
+    read_norm(reader, shape.hidden_norm, weights.prediction.hidden_norm);
+    read_linear(reader, shape.join, weights.prediction.join);
+    read_layer(reader, shape.layer, weights.prediction.layer);
+    read_norm(reader, shape.norm, weights.prediction.norm);
+  }
   for (const std::string& name : model.unused) reader.ignore(name);
   reader.refuse_others(model.architecture);
 }

@@ -108,6 +108,13 @@ struct LayerWeights {
   NormWeights feed_forward_post_norm;
 };
 
+struct PredictionWeights {
+  NormWeights token_norm, hidden_norm;
+  LinearWeights join;  // or none: there is no such head
+  LayerWeights layer;
+  NormWeights norm;
+};
+
 // Immutable after loading; the matrices point into `storage`.
 struct Weights {
   kernels::PackedMatrix embedding;  // [vocab, embedding], read by rows
@@ -118,6 +125,7 @@ struct Weights {
   NormWeights output_norm;
   std::vector<std::vector<float>> rope_divisors;  // of each rotary table one for each rotated pair, or empty
   std::vector<LayerWeights> layers;
+  PredictionWeights prediction;
   ClassHead head;
   std::vector<std::shared_ptr<const files::Mapping>> storage;  // one, and what is shared with older revisions
   std::uint64_t packed_bytes = 0;                              // of all matrices

@@ -60,6 +60,7 @@ std::size_t most_prepared(const ModelShape& model, const Weights& weights, const
     most = std::max(most, table.prepared_bytes(matrix.type, matrix.inputs, rows));
   };
   add(weights.output);
+  add(weights.prediction.join.matrix);
   for (std::size_t i = 0; i < weights.layers.size(); ++i) {
     const LayerWeights& layer = weights.layers[i];
     const auto& [query, key, value, output, attention_gate, query_norm, key_norm, sinks, latent] = layer.attention;

@@ -200,7 +200,7 @@ void Scheduler::count_drafts(Sequence& sequence, const step::RowResult& row, con
     const DraftSource source = step.more[row.more_begin + static_cast<std::uint32_t>(i)].source;
     ++counters_.drafts.drafted[static_cast<std::size_t>(source)][place];
     if (i < accepted) ++counters_.drafts.accepted[static_cast<std::size_t>(source)][place];
-    by_model += source == DraftSource::kDraft ? 1 : 0;
+    by_model += source == DraftSource::kDraft || source == DraftSource::kMtp ? 1 : 0;
   }
   draft_pace_.observe(sequence.drafts, drafted, accepted, by_model);
 }

@@ -91,6 +91,12 @@ test("models with recurrent layers guess, and say the same", async (t) => {
   }
 });
 
+test("a model without a head for tokens further on guesses from what there is, and says so", async (t) => {
+  const server = await serve(t, ["--no-warmup", "--kv-memory", "16M", "--speculate", "mtp"]);
+  assert.match(server.errors, /--speculate mtp: .*: the model has no heads for tokens further on; it guesses from what there is/);
+  assert.equal((await post(`${server.url}/v1/completions`, text({ max_tokens: 3 }))).status, 200);
+});
+
 test("what a server cannot guess from is refused with a sentence", async (t) => {
   const server = await serve(t, ["--no-warmup", "--kv-memory", "16M"]);
   const refused = async (more) => {
@@ -162,7 +168,6 @@ test("a draft that is none is refused before anything is served", async (t) => {
     [["--draft", "/nowhere.gguf"], /nowhere\.gguf/],
     [["--draft", "x.gguf", "--speculate", "off"], /--draft contradicts --speculate off/],
     [["--speculate", "draft"], /--draft/],
-    [["--speculate", "mtp"], /heads/],
     [["a.gguf", "b.gguf", "c.gguf", "--draft", "x.gguf", "--draft", "none"], /--draft is given 2 times for 3 models/],
   ]) {
     const server = new Process(t, braidBinary, ["serve", "--port", "0", ...args]);

@@ -97,6 +97,7 @@ Result<ModelNeeds> LoadingThread::look_now(const ServedModelOptions& model) {
   if (!table) return table.error();
   model::LoadOptions load = load_options(model.model, options_.batch.max_batch);
   load.state_drafts = state_drafts(options_.batch);
+  load.heads = options_.batch.speculate != DraftMethod::kOff;
   load.threads = team_.size();
   const Result<model::MemoryEstimate> estimate = model::estimate_memory(*file, **table, load);
   if (!estimate) return estimate.error();
@@ -140,6 +141,7 @@ Result<LoadedModel> LoadingThread::load_now(const ServedModelOptions& model, std
   Result<LoadedModel> loaded = load_beside(model, file,
                                            {.max_batch = options_.batch.max_batch,
                                             .state_drafts = state_drafts(options_.batch),
+                                            .heads = options_.batch.speculate != DraftMethod::kOff,
                                             .team = &team_,
                                             .packers = &packers,
                                             .shelf = &shelf_,

@@ -85,6 +85,7 @@ Result<LoadedModels> ModelLoader::load(Inheritance inherited, std::shared_ptr<Mo
   auto models = load_models(language_models,
                             {.max_batch = options_.batch.max_batch,
                              .state_drafts = state_drafts(options_.batch),
+                             .heads = options_.batch.speculate != DraftMethod::kOff,
                              .team = loaded.team.get(),
                              .shelf = &loaded.shelf,
                              .progress = show,

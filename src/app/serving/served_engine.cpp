@@ -30,8 +30,18 @@ using Clock = std::chrono::steady_clock;
 DraftMeans draft_means(const LoadedModel& loaded, const BatchOptions& batch) {
   DraftMeans means;
   means.model = loaded.draft != nullptr;
+  means.heads = loaded.language_model->has_heads();
   if (batch.speculate == DraftMethod::kOff) means.nothing = "this server was started with --speculate off";
   return means;
+}
+
+// What requests get that say nothing: what the server was started with, if this model has it.
+DraftMethod default_method(const ServedModel& model, DraftMethod wanted) {
+  const std::string refusal = model.drafts.refusal_of(wanted);
+  if (refusal.empty()) return wanted;
+  spdlog::warn("--speculate {}: {}: {}; it guesses from what there is", kDraftMethodNames[static_cast<std::size_t>(wanted)], model.id,
+               refusal);
+  return DraftMethod::kAuto;
 }
 
 class LanguageEngine final : public ServedEngine {
@@ -63,7 +73,7 @@ class LanguageEngine final : public ServedEngine {
     served_.generates = model_.generates;
     served_.defaults = or_defaults(serving.defaults, model_.defaults);
     served_.drafts = draft_means(model_, serving.batch);
-    if (served_.drafts.nothing.empty()) served_.defaults.speculate = serving.batch.speculate;
+    if (served_.drafts.nothing.empty()) served_.defaults.speculate = default_method(served_, serving.batch.speculate);
     served_.codec = model_.codec.get();
     served_.constraints = model_.constraints.get();
     if (model_.ranks == nullptr) served_.adapters = adapters_.get();

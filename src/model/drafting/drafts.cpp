@@ -8,18 +8,22 @@
 
 namespace braid::model {
 
-Drafts::Drafts(std::size_t slots, std::int32_t vocab, std::shared_ptr<Drafter> drafter)
-    : vocab_(vocab), drafter_(std::move(drafter)), has_asked_(slots), texts_(slots), mask_((static_cast<std::size_t>(vocab) + 31) / 32) {}
+Drafts::Drafts(std::size_t slots, std::int32_t vocab, std::shared_ptr<Drafter> model, std::shared_ptr<Drafter> heads)
+    : vocab_(vocab), asked_{Asked{.drafter = std::move(model), .source = DraftSource::kDraft},
+                            Asked{.drafter = std::move(heads), .source = DraftSource::kMtp}},
+      has_asked_(slots), texts_(slots), mask_((static_cast<std::size_t>(vocab) + 31) / 32) {}
 
 void Drafts::start(const step::SlotStart& start, std::span<const TokenId> known) {
   texts_[start.slot].start(start, known);
   has_asked_[start.slot] = false;
-  if (drafter_ != nullptr) drafter_->start(start);
+  for (const Asked& asked : asked_)
+    if (asked.drafter != nullptr) asked.drafter->start(start);
 }
 
 void Drafts::end(step::SlotId slot) {
   texts_[slot].clear();
-  if (drafter_ != nullptr) drafter_->end(slot);
+  for (const Asked& asked : asked_)
+    if (asked.drafter != nullptr) asked.drafter->end(slot);
 }
 
 void Drafts::clear() {
@@ -36,8 +40,10 @@ void Drafts::resize(std::size_t room) {
 }
 
 void Drafts::make(std::span<const Slot> slots) {
-  wishes_.clear();
-  wishing_.clear();
+  for (Asked& asked : asked_) {
+    asked.wishes.clear();
+    asked.wishing.clear();
+  }
   for (std::size_t i = 0; i < rows_.size(); ++i) {
     Row& row = rows_[i];
     if (row.room == 0) continue;
@@ -46,37 +52,45 @@ void Drafts::make(std::span<const Slot> slots) {
     const auto [count, source] = text.guess(guesses);
     row.count = count;
     std::fill_n(sources_.begin() + static_cast<std::ptrdiff_t>(row.begin), row.room, source);
-    const bool asks = text.method() == DraftMethod::kAuto || text.method() == DraftMethod::kDraft;
-    if (count > 0 || !asks || drafter_ == nullptr) continue;
-    wishes_.push_back({row.slot, text.tokens(), guesses, 0});
-    wishing_.push_back(i);
+    Asked* const asked = count == 0 ? asked_by(text.method()) : nullptr;
+    if (asked == nullptr) continue;
+    asked->wishes.push_back({row.slot, text.tokens(), guesses, 0});
+    asked->wishing.push_back(i);
   }
-  if (!wishes_.empty()) ask_drafter();
+  for (Asked& asked : asked_)
+    if (!asked.wishes.empty()) ask(asked);
   for (Row& row : rows_)
     if (row.room > 0) restrict(row, slots[row.slot]);
 }
 
+// Null: nobody.
+Drafts::Asked* Drafts::asked_by(DraftMethod method) {
+  auto& [model, heads] = asked_;
+  if (model.drafter != nullptr && (method == DraftMethod::kAuto || method == DraftMethod::kDraft)) return &model;
+  return heads.drafter != nullptr && (method == DraftMethod::kAuto || method == DraftMethod::kMtp) ? &heads : nullptr;
+}
+
 // Whatever it does, the step goes on.
-void Drafts::ask_drafter() {
+void Drafts::ask(Asked& asked) {
   const auto begin = std::chrono::steady_clock::now();
   try {
-    drafter_->draft(wishes_);
-    failures_ = 0;
+    asked.drafter->draft(asked.wishes);
+    asked.failures = 0;
   } catch (...) {
     failure_ = std::current_exception();
-    if (++failures_ == kMostFailures) drafter_.reset();
+    if (++asked.failures == kMostFailures) asked.drafter.reset();
     return;
   }
-  work_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  work_.rows = static_cast<std::int32_t>(wishes_.size());
+  work_.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  work_.rows += static_cast<std::int32_t>(asked.wishes.size());
   bool reads_text = false;  // which happens once, and tells nothing of a pass
-  for (std::size_t i = 0; i < wishes_.size(); ++i) {
-    Row& row = rows_[wishing_[i]];
-    row.count = std::min(wishes_[i].count, row.room);
+  for (std::size_t i = 0; i < asked.wishes.size(); ++i) {
+    Row& row = rows_[asked.wishing[i]];
+    row.count = std::min(asked.wishes[i].count, row.room);
     work_.passes = std::max(work_.passes, static_cast<std::int32_t>(row.count));
     if (!has_asked_[row.slot]) reads_text = true;
     has_asked_[row.slot] = true;
-    std::fill_n(sources_.begin() + static_cast<std::ptrdiff_t>(row.begin), row.count, DraftSource::kDraft);
+    std::fill_n(sources_.begin() + static_cast<std::ptrdiff_t>(row.begin), row.count, asked.source);
   }
   if (reads_text) work_.passes = 0;
 }

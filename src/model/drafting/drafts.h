@@ -6,6 +6,7 @@
 #include "model/sampling/slot.h"
 #include "step/step.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -17,8 +18,8 @@ namespace braid::model {
 
 class Drafts {
  public:
-  // `drafter`: null: there is none.
-  Drafts(std::size_t slots, std::int32_t vocab, std::shared_ptr<Drafter> drafter);
+  // `model`, and the heads of the large one: null: there are none. Who may ask both asks the model.
+  Drafts(std::size_t slots, std::int32_t vocab, std::shared_ptr<Drafter> model, std::shared_ptr<Drafter> heads = nullptr);
 
   void start(const step::SlotStart& start, std::span<const TokenId> known);
   // What the slot has sampled.
@@ -35,9 +36,9 @@ class Drafts {
   std::span<const TokenId> of(std::size_t row) const { return std::span(guesses_).subspan(rows_[row].begin, rows_[row].count); }
   std::span<const DraftSource> sources(std::size_t row) const { return std::span(sources_).subspan(rows_[row].begin, rows_[row].count); }
 
-  // What the drafter took of this step.
+  // What drafters took of this step.
   const step::DraftWork& work() const { return work_; }
-  // What went wrong in this step, if anything: the drafter threw, and its guesses are missing.
+  // What went wrong in this step, if anything: a drafter threw, and its guesses are missing.
   const std::exception_ptr& failure() const { return failure_; }
 
  private:
@@ -50,13 +51,22 @@ class Drafts {
     std::size_t count = 0;
   };
 
+  // Who guesses what texts do not tell.
+  struct Asked {
+    std::shared_ptr<Drafter> drafter;  // null: there is none, or it has failed too often
+    DraftSource source = DraftSource::kDraft;
+    int failures = 0;
+    std::vector<DraftWish> wishes = {};
+    std::vector<std::size_t> wishing = {};  // parallel to it: the row
+  };
+
   void resize(std::size_t room);
-  void ask_drafter();
+  Asked* asked_by(DraftMethod method);
+  void ask(Asked& asked);
   void restrict(Row& row, const Slot& slot);
 
   std::int32_t vocab_;
-  std::shared_ptr<Drafter> drafter_;
-  int failures_ = 0;
+  std::array<Asked, 2> asked_;
   std::exception_ptr failure_;
   step::DraftWork work_;
   std::vector<bool> has_asked_;      // by slot: its drafter has read the text's beginning
@@ -64,9 +74,7 @@ class Drafts {
   std::vector<Row> rows_;            // of the plan
   std::vector<TokenId> guesses_;
   std::vector<DraftSource> sources_;
-  std::vector<DraftWish> wishes_;     // of the drafter
-  std::vector<std::size_t> wishing_;  // parallel to it: the row
-  std::vector<std::uint32_t> mask_;   // a bit for each token
+  std::vector<std::uint32_t> mask_;  // a bit for each token
 };
 
 }  // namespace braid::model

@@ -1,5 +1,6 @@
 #include "model/drafting/model_drafter.h"
 
+#include "model/drafting/drawing.h"
 #include "model/language_model.h"
 
 #include <algorithm>
@@ -12,19 +13,6 @@ namespace {
 
 // With a chance less than this that all are right, the next guess would hardly ever count.
 constexpr double kLeastChance = 0.2;
-
-// What a few tokens are drawn by. Who looks back at the whole text is not followed: the guess is right where it makes no difference.
-SamplingParams drawing(const SamplingParams& target, std::int32_t vocab) {
-  SamplingParams sampling = target;
-  sampling.repetition_penalty = 1.0F;
-  sampling.presence_penalty = 0.0F;
-  sampling.frequency_penalty = 0.0F;
-  sampling.dry_multiplier = 0.0F;
-  sampling.mirostat = 0;
-  sampling.top_logprobs = 0;
-  std::erase_if(sampling.logit_bias, [vocab](const LogitBias& bias) { return bias.token >= vocab; });
-  return sampling;
-}
 
 std::size_t common_prefix(std::span<const TokenId> a, std::span<const TokenId> b) {
   return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());

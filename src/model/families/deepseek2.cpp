@@ -81,8 +81,10 @@ ModelShape describe_deepseek2(GgufKeys& keys) {
     bend_attention(model.layers[i], static_cast<std::int32_t>(i), size);
     model.layers[i].attention.scale = scale;
   }
-  drop_prediction_layers(keys, model);
-  if (!keys.has("expert_count")) return model;
+  if (!keys.has("expert_count")) {
+    take_prediction_layers(keys, model);
+    return model;
+  }
   // Files of V2 name no function and have no corrections; those of GLM-4.7-Flash have these.
   const auto corrects = [](const files::GgufTensor& tensor) { return tensor.name.ends_with(".exp_probs_b.bias"); };
   const bool is_sigmoid = std::ranges::any_of(keys.file().tensors(), corrects);
@@ -93,6 +95,7 @@ ModelShape describe_deepseek2(GgufKeys& keys) {
     router.sum_epsilon = 1e-20F;
     if (router.groups > 1) router.group_best = std::min(2, router.experts() / router.groups);
   }
+  take_prediction_layers(keys, model);
   return model;
 }
 

@@ -136,13 +136,41 @@ void add_experts(GgufKeys& keys, ModelShape& model, const RouterHabits& habits) 
   }
 }
 
-void drop_prediction_layers(GgufKeys& keys, ModelShape& model) {
+namespace {
+
+PredictionShape prediction_of(const ModelShape& model, std::size_t index) {
+  const auto name = [index](std::string_view part) {
+    return layer_tensor(static_cast<std::int32_t>(index), fmt::format("nextn.{}", part));
+  };
+  const auto norm = [&](std::string_view part) {
+    NormShape shape = model.output.norm;
+    shape.name = name(part);
+    return shape;
+  };
+  return {.token_norm = norm("enorm"),
+          .hidden_norm = norm("hnorm"),
+          .join = {.name = name("eh_proj"), .inputs = 2 * std::int64_t{model.embedding}, .outputs = model.embedding},
+          .layer = model.layers[index],
+          .norm = norm("shared_head_norm")};
+}
+
+}  // namespace
+
+void take_prediction_layers(GgufKeys& keys, ModelShape& model) {
   const auto extra = static_cast<std::size_t>(keys.count("nextn_predict_layers", kMaxLayers));
   if (extra == 0 || keys.error) return;
   if (extra >= model.layers.size()) {
     keys.fail(ErrorCode::kBadFile, fmt::format("{} is {} of {} layers", keys.full("nextn_predict_layers"), extra, model.layers.size()));
     return;
   }
+  PredictionShape prediction = prediction_of(model, model.layers.size() - extra);
+  const auto has = [&](const std::string& name) { return keys.file().tensor(name + ".weight") != nullptr; };
+  const LayerShape& layer = prediction.layer;
+  const std::string* const needed[] = {&prediction.join.name,        &prediction.norm.name,      &prediction.token_norm.name,
+                                       &prediction.hidden_norm.name, &layer.attention_norm.name, &layer.attention.query.name,
+                                       &layer.attention.output.name};
+  if (layer.attends() && !layer.carries_state() && std::ranges::all_of(needed, [&](const std::string* name) { return has(*name); }))
+    model.prediction = std::move(prediction);
   model.layers.resize(model.layers.size() - extra);
   for (const files::GgufTensor& tensor : keys.file().tensors())
     for (std::size_t i = 0; i < extra; ++i)

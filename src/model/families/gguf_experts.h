@@ -17,7 +17,8 @@ struct RouterHabits {
 // Gives experts to the layers that have a router in the file. Networks of all rows beside them are found by their tensors.
 void add_experts(GgufKeys& keys, ModelShape& model, const RouterHabits& habits);
 
-// Layers at the end that predict tokens further ahead ("nextn_predict_layers") go: nothing computes them, and their tensors may be there.
-void drop_prediction_layers(GgufKeys& keys, ModelShape& model);
+// Layers at the end predict tokens further ahead ("nextn_predict_layers"): the first of them becomes the model's head for that, where the file
+// has it whole. Others go; their tensors may be there. Called when the layers are complete.
+void take_prediction_layers(GgufKeys& keys, ModelShape& model);
 
 }  // namespace braid::model

@@ -16,8 +16,8 @@ ModelShape describe_glm4moe(GgufKeys& keys) {
   set_biases(model, Parts::kQueryKeyValue, Presence::kOptional);
   for (std::size_t i = 0; i < model.layers.size(); ++i)
     model.layers[i].feed_forward_norm.name = layer_tensor(static_cast<std::int32_t>(i), "post_attention_norm");
-  drop_prediction_layers(keys, model);
   add_experts(keys, model, kSigmoidRouter);
+  take_prediction_layers(keys, model);
   return model;
 }
 

@@ -75,7 +75,6 @@ void add_gate(AttentionShape& attention) {
 // tiled: values of heads lie so that all key heads come in turns.
 ModelShape describe_delta(GgufKeys& keys, bool tiled) {
   ModelShape model = rms_decoder(keys);
-  drop_prediction_layers(keys, model);
   add_query_norms(model, NormShape::Kind::kRms);
   DeltaRuleShape sizes = read_delta_sizes(keys);
   sizes.tiled = tiled;
@@ -95,17 +94,23 @@ ModelShape describe_delta(GgufKeys& keys, bool tiled) {
   return model;
 }
 
-ModelShape describe_qwen35(GgufKeys& keys) { return describe_delta(keys, true); }
+ModelShape describe_qwen35(GgufKeys& keys) {
+  ModelShape model = describe_delta(keys, true);
+  take_prediction_layers(keys, model);
+  return model;
+}
 
 ModelShape describe_qwen35_moe(GgufKeys& keys) {
   ModelShape model = describe_delta(keys, true);
   add_experts(keys, model, {.normalised = true});
+  take_prediction_layers(keys, model);
   return model;
 }
 
 ModelShape describe_qwen3next(GgufKeys& keys) {
   ModelShape model = describe_delta(keys, false);
   add_experts(keys, model, {.normalised = true});
+  take_prediction_layers(keys, model);
   return model;
 }
 

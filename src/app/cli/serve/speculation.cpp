@@ -24,7 +24,6 @@ std::string speculation_fault(const ServeOptions& options) {
   if (options.batch.speculate == DraftMethod::kOff && !options.drafts.empty()) return "--draft contradicts --speculate off";
   if (options.batch.speculate == DraftMethod::kDraft && options.drafts.empty())
     return "--speculate draft needs a model to guess with: name it by --draft";
-  if (options.batch.speculate == DraftMethod::kMtp) return "--speculate mtp: heads of a model for tokens further on are not used yet";
   return {};
 }
 

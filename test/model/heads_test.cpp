@@ -1,0 +1,184 @@
+// A model's own head for tokens further on guesses for it: whatever it guesses, answers are the same bits; and it guesses right where it was
+// made to agree.
+#include "model/folder_models.h"
+#include "model/verified_rows.h"
+#include "support/gguf_writer.h"
+
+#include <bit>
+#include <fmt/format.h>
+#include <functional>
+#include <random>
+#include <string_view>
+#include <variant>
+
+namespace braid::model::test {
+namespace {
+
+using Floats = std::vector<float>;
+
+// One of the tiny models with a head behind its layers, made like the last one that has attention; what tensors hold may be changed.
+class ModelWithHead {
+ public:
+  explicit ModelWithHead(const std::string& folder)
+      : contents_(read_folder(files::HfFolder::open(folder_path(folder)).value()).value()), architecture_(text("general.architecture")),
+        embedding_(number("embedding_length")), layers_(number("block_count")) {
+    const std::string behind = fmt::format("blk.{}.", layers_);
+    const std::vector<files::GgufTensor> all = contents_.tensors;
+    for (const files::GgufTensor& tensor : all)
+      if (tensor.name.starts_with(copied_layer())) {
+        contents_.tensors.push_back(tensor);
+        contents_.tensors.back().name.replace(0, copied_layer().size(), behind);
+      }
+    const auto width = static_cast<std::size_t>(embedding_);
+    std::mt19937 random(7);
+    std::normal_distribution<float> draw(0.0F, 0.15F);
+    Floats join(2 * width * width);
+    for (float& value : join) value = draw(random);
+    put(behind + "nextn.eh_proj.weight", {2 * embedding_, embedding_}, join);
+    for (const char* norm : {"enorm", "hnorm", "shared_head_norm"})
+      put(fmt::format("{}nextn.{}.weight", behind, norm), {embedding_}, Floats(width, 1.0F));
+    set("block_count", std::uint64_t{static_cast<std::uint64_t>(layers_) + 1});
+    set("nextn_predict_layers", std::uint64_t{1});
+  }
+
+  std::int64_t embedding() const { return embedding_; }
+  std::int64_t vocab() const { return shape_of("token_embd.weight")[1]; }
+  void join(const Floats& values) { put(fmt::format("blk.{}.nextn.eh_proj.weight", layers_), {2 * embedding_, embedding_}, values); }
+  void put(const std::string& name, const std::vector<std::int64_t>& shape, const Floats& values) {
+    const auto bytes = std::as_bytes(std::span(values));
+    contents_.sources.push_back(std::make_shared<braid::test::OwnedBytes>(bytes, name));
+    std::erase_if(contents_.tensors, [&](const files::GgufTensor& tensor) { return tensor.name == name; });
+    contents_.tensors.push_back({.name = name, .type = 0, .shape = shape, .bytes = contents_.sources.back()->bytes()});
+  }
+  // Of all layers nothing is added to the residual stream, and the last norm only scales.
+  void silence() {
+    put("output_norm.weight", {embedding_}, Floats(static_cast<std::size_t>(embedding_), 1.0F));
+    const std::vector<files::GgufTensor> all = contents_.tensors;
+    for (const files::GgufTensor& tensor : all) {
+      const bool ends_branch = tensor.name.find("attn_output.weight") != std::string::npos ||
+                               tensor.name.find("ffn_down") != std::string::npos || tensor.name.find("ssm_out.weight") != std::string::npos;
+      if (!ends_branch || tensor.name.find(".weight") == std::string::npos) continue;
+      std::int64_t count = 1;
+      for (const std::int64_t size : tensor.shape) count *= size;
+      put(tensor.name, tensor.shape, Floats(static_cast<std::size_t>(count), 0.0F));
+    }
+  }
+
+  files::GgufFile file() const { return files::GgufFile::from_contents(contents_); }
+
+ private:
+  std::string copied_layer() const {
+    for (std::int64_t i = layers_; i-- > 0;) {
+      std::string name = fmt::format("blk.{}.", i);
+      for (const files::GgufTensor& tensor : contents_.tensors)
+        if (tensor.name.starts_with(name + "attn_") && tensor.name.find("attn_output.weight") != std::string::npos) return name;
+    }
+    return {};
+  }
+  const std::vector<std::int64_t>& shape_of(std::string_view name) const {
+    return std::ranges::find(contents_.tensors, name, &files::GgufTensor::name)->shape;
+  }
+  files::GgufValue& value(const std::string& key) {
+    const auto found = std::ranges::find(contents_.metadata, key, [](const auto& entry) { return entry.first; });
+    if (found != contents_.metadata.end()) return found->second;
+    return contents_.metadata.emplace_back(key, std::uint64_t{0}).second;
+  }
+  std::string text(const std::string& key) { return std::get<std::string>(value(key)); }
+  std::int64_t number(const std::string& key) {
+    return static_cast<std::int64_t>(std::get<std::uint64_t>(value(architecture_ + "." + key)));
+  }
+  void set(const std::string& key, std::uint64_t number) { value(architecture_ + "." + key) = number; }
+
+  files::GgufContents contents_;
+  std::string architecture_;
+  std::int64_t embedding_;
+  std::int64_t layers_;
+};
+
+class Heads : public VerifiedRows, public testing::WithParamInterface<std::string> {
+ protected:
+  static LoadOptions with_heads(int threads = 1) {
+    return {.threads = threads, .state_drafts = 5, .end_tokens = {}, .progress = {}, .heads = true};
+  }
+};
+
+TEST_P(Heads, ChangeNoBitOfAnAnswer) {
+  const files::GgufFile file = ModelWithHead(GetParam()).file();
+  const SamplingParams ways[] = {{.temperature = 0.0F, .top_logprobs = 2}, {.temperature = 1.0F, .seed = 3, .top_logprobs = 1}};
+  for (const SamplingParams& sampling : ways) {
+    const Said plain = answer(*load_from(file, {.end_tokens = {}, .progress = {}}), sampling, 0);
+    for (const int threads : {1, 3}) {
+      const auto model = load_from(file, with_heads(threads));
+      ASSERT_TRUE(model->has_heads());
+      const Said guessed = answer(*model, sampling, 5, DraftMethod::kMtp);
+      EXPECT_TRUE(guessed == plain) << threads << " threads";
+      EXPECT_GT(guessed.drafted, 0) << "it guesses";
+      EXPECT_TRUE(answer(*model, sampling, 5, DraftMethod::kNgram) == plain) << "and does not where nobody asks it";
+    }
+  }
+}
+
+// A model whose next token follows from the last one alone, and a head that reads just that.
+TEST_P(Heads, GuessRightWhereTheyAgree) {
+  ModelWithHead made(GetParam());
+  made.silence();
+  const auto width = static_cast<std::size_t>(made.embedding());
+  std::mt19937 random(5);
+  Floats signs(static_cast<std::size_t>(made.vocab()) * width);
+  for (float& sign : signs) sign = random() % 2 == 0 ? 1.0F : -1.0F;
+  made.put("token_embd.weight", {made.embedding(), made.vocab()}, signs);
+  Floats output(signs.size());
+  std::normal_distribution<float> draw;
+  for (float& value : output) value = draw(random);
+  made.put("output.weight", {made.embedding(), made.vocab()}, output);
+  Floats join(2 * width * width, 0.0F);
+  for (std::size_t i = 0; i < width; ++i) join[i * 2 * width + i] = 1.0F;  // the token's half
+  made.join(join);
+  LoadOptions exact = with_heads();
+  exact.packing.float_type = kernels::WeightType::kF32;
+  LoadOptions without = exact;
+  without.heads = false;
+  for (const float temperature : {0.0F, 0.7F}) {
+    const SamplingParams sampling{.temperature = temperature, .seed = 11, .top_logprobs = 0};
+    const Said plain = answer(*load_from(made.file(), without), sampling, 0);
+    const Said guessed = answer(*load_from(made.file(), exact), sampling, 5, DraftMethod::kMtp);
+    EXPECT_TRUE(guessed == plain);
+    EXPECT_LE(guessed.steps, 1 + (kTokens - 1 + 5) / 6 + 1) << "six tokens a step, drawn with the same seeds";
+  }
+}
+
+// The other half: hidden states are heard at their places. Each token is foretold again and again, and so the head foretells the last one.
+TEST_P(Heads, ReadHiddenStates) {
+  ModelWithHead made(GetParam());
+  made.silence();
+  const auto width = static_cast<std::size_t>(made.embedding());
+  std::mt19937 random(5);
+  Floats signs(static_cast<std::size_t>(made.vocab()) * width);
+  for (float& sign : signs) sign = random() % 2 == 0 ? 1.0F : -1.0F;
+  made.put("token_embd.weight", {made.embedding(), made.vocab()}, signs);
+  made.put("output.weight", {made.embedding(), made.vocab()}, signs);
+  Floats join(2 * width * width, 0.0F);
+  for (std::size_t i = 0; i < width; ++i) join[i * 2 * width + width + i] = 1.0F;  // the hidden state's
+  made.join(join);
+  LoadOptions exact = with_heads();
+  exact.packing.float_type = kernels::WeightType::kF32;
+  const Said guessed = answer(*load_from(made.file(), exact), {.temperature = 0.0F}, 5, DraftMethod::kMtp);
+  EXPECT_LE(guessed.steps, 1 + (kTokens - 1 + 5) / 6 + 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Heads, testing::Values("glm4-moe", "deepseek-v3", "qwen3.5", "qwen3-next"), folder_test_name);
+
+TEST(HeadsOfFiles, AreLeftOutWhereNobodyWantsThem) {
+  const files::GgufFile file = ModelWithHead("glm4-moe").file();
+  const auto model = load_from(file, {.end_tokens = {}, .progress = {}});
+  EXPECT_FALSE(model->has_heads());
+  const auto estimate = [&](bool heads) {
+    return estimate_memory(file, kernels::best_kernel_table(), {.end_tokens = {}, .progress = {}, .heads = heads}).value();
+  };
+  EXPECT_GT(estimate(true).workspace, estimate(false).workspace);
+  EXPECT_GT(estimate(true).weights, estimate(false).weights);
+  EXPECT_EQ(model->weight_bytes(), estimate(false).weights);
+}
+
+}  // namespace
+}  // namespace braid::model::test
