@@ -138,7 +138,7 @@ void translate_deepseek2(FolderReader& in) {
   require_activation(in, {"silu"});
   if (!in.config.flag({"rope_interleave"}, true))
     in.config.fail(ErrorCode::kUnsupported, "rope_interleave is false, which this build cannot compute");
-  const FolderSize size = translate_sizes(in);
+  FolderSize size = translate_sizes(in);
   const auto extent = [&](std::string_view name) {
     return static_cast<std::int32_t>(in.config.count({name}, std::nullopt, 1, kMaxHeadDim));
   };
@@ -160,6 +160,7 @@ void translate_deepseek2(FolderReader& in) {
   set("attention.value_length_mla", value);
   in.name_tensors(kDeepSeekNames);
   if (in.config.flag({"tie_word_embeddings"}, false) && in.has("token_embd.weight")) in.remove("output.weight");
+  place_prediction_layer(in, size);
   translate_deepseek_experts(in, size);
   drop_later_layers(in, size);
   part_latent_heads(in, {size.heads, plain, value});

@@ -103,6 +103,22 @@ void translate_router(FolderReader& in, bool normalised) {
   in.set("expert_group_used_count", static_cast<std::uint64_t>(in.config.count({"topk_group"}, 1, 1, groups)));
 }
 
+void place_prediction_layer(FolderReader& in, FolderSize& size) {
+  constexpr std::pair<std::string_view, std::string_view> kParts[] = {
+      {"eh_proj", "eh_proj"}, {"enorm", "enorm"}, {"hnorm", "hnorm"}, {"shared_head.norm", "shared_head_norm"}};
+  const auto name_of = [&](std::string_view part) { return fmt::format("model.layers.{}.{}.weight", size.layers, part); };
+  if (in.config.error || !std::ranges::all_of(kParts, [&](const auto& part) { return in.has(name_of(part.first)); })) return;
+  for (const auto& [from, to] : kParts) {
+    files::GgufTensor tensor = std::move(*in.extract(name_of(from)));
+    tensor.name = fmt::format("blk.{}.nextn.{}.weight", size.layers, to);
+    in.put(std::move(tensor));
+  }
+  for (const std::string_view shared : {"embed_tokens", "shared_head.head"}) in.remove(name_of(shared));  // the model's own
+  ++size.layers;
+  in.set("block_count", static_cast<std::uint64_t>(size.layers));
+  in.set("nextn_predict_layers", std::uint64_t{1});
+}
+
 void drop_later_layers(FolderReader& in, const FolderSize& size) {
   in.remove_if([&](std::string_view name) {
     for (const std::string_view prefix : {"blk.", "model.layers."}) {

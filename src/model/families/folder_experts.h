@@ -32,6 +32,10 @@ void drop_dimension(FolderReader& in, std::string_view part);
 // Whether a token's weights are divided by their sum ("norm_topk_prob"), their scale, and groups.
 void translate_router(FolderReader& in, bool normalised);
 
+// The layer behind the others that predicts tokens further ahead gets the names that it has in files, and counts in `size`, where all that it
+// has of its own is there. After name_tensors(). Otherwise drop_later_layers() takes it.
+void place_prediction_layer(FolderReader& in, FolderSize& size);
+
 // Drops the layers after the model's own, which predict tokens further ahead.
 void drop_later_layers(FolderReader& in, const FolderSize& size);
 

@@ -30,7 +30,8 @@ ModelShape describe_dots1(GgufKeys& keys) {
 
 void translate(FolderReader& in, FolderReader::Names names) {
   require_activation(in, {"silu"});
-  const FolderSize size = translate_decoder(in, names);
+  FolderSize size = translate_decoder(in, names);
+  place_prediction_layer(in, size);
   translate_expert_keys(in);
   translate_router(in, true);
   join_experts(in, size);

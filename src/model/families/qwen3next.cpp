@@ -157,10 +157,35 @@ void set_sections(FolderReader& in) {
   in.set("rope.dimension_sections", files::GgufArray{std::move(sections)});
 }
 
+// What predicts tokens further ahead, as other families have it: the layer behind the others. All of it goes where something is missing.
+void move_prediction(FolderReader& in) {
+  constexpr std::pair<std::string_view, std::string_view> kParts[] = {{"mtp.fc.", "eh_proj."},
+                                                                      {"mtp.pre_fc_norm_embedding.", "enorm."},
+                                                                      {"mtp.pre_fc_norm_hidden.", "hnorm."},
+                                                                      {"mtp.norm.", "shared_head.norm."},
+                                                                      {"mtp.layers.0.", ""}};
+  const std::int64_t layers = in.config.count({"num_hidden_layers"}, 1, 1, kMaxLayers);
+  const auto is_whole = [&](const auto& part) { return part.second.empty() || in.has(fmt::format("{}weight", part.first)); };
+  std::vector<std::string> names;
+  in.remove_if([&](std::string_view name) {
+    if (name.starts_with("mtp.")) names.emplace_back(name);
+    return false;
+  });
+  const bool all = std::ranges::all_of(kParts, is_whole);
+  for (const std::string& name : names) {
+    files::GgufTensor tensor = std::move(*in.extract(name));
+    const auto part = std::ranges::find_if(kParts, [&](const auto& one) { return name.starts_with(one.first); });
+    if (!all || part == std::end(kParts)) continue;
+    tensor.name = fmt::format("model.layers.{}.{}{}", layers, part->second, name.substr(part->first.size()));
+    in.put(std::move(tensor));
+  }
+}
+
 DeltaSize translate_delta(FolderReader& in) {
   require_activation(in, {"silu"});
-  in.remove_if([](std::string_view name) { return name.starts_with("mtp."); });  // what predicts tokens further ahead
+  move_prediction(in);
   DeltaSize size{.decoder = translate_decoder(in, kDeltaNames, 0.25)};
+  place_prediction_layer(in, size.decoder);
   const auto count = [&](std::string_view key, std::string_view name, std::int64_t most) {
     const std::int64_t value = in.config.count({name}, std::nullopt, 1, most);
     if (!key.empty()) in.set(key, static_cast<std::uint64_t>(value));
@@ -183,7 +208,8 @@ DeltaSize translate_delta(FolderReader& in) {
   in.set("attention.recurrent_layers", files::GgufArray{std::move(recurrent)});
   for (const std::string_view norm : {".attn_norm.weight", ".post_attention_norm.weight", ".attn_q_norm.weight", ".attn_k_norm.weight"})
     in.add_to_vectors(norm, 1.0F);
-  in.add_to_vectors("output_norm.weight", 1.0F);
+  for (const std::string_view norm : {"output_norm.weight", ".enorm.weight", ".hnorm.weight", ".shared_head_norm.weight"})
+    in.add_to_vectors(norm, 1.0F);
   return size;
 }
 
