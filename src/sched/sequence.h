@@ -84,9 +84,9 @@ struct Sequence {
       : rank(its_rank), priority(request.priority), id(std::move(request.id)), sampling(std::move(request.sampling)),
         constraint(std::move(request.constraint)), stop(std::move(request.stop)), tokens(std::move(request.prompt)),
         prompt_tokens(static_cast<std::int32_t>(tokens.size())), prompt_logprobs(request.prompt_logprobs), pooling(request.pooling),
-        pooled_output(request.pooled_output), pooled_from(request.pooled_from), media(std::move(request.media)), media_grids(std::move(request.media_grids)),
-        media_vectors(std::move(request.media_vectors)), adapter(std::move(request.adapter)), client(std::move(request.client)),
-        cache_salt(std::move(request.cache_salt)), speculation(std::move(request.speculation)),
+        pooled_output(request.pooled_output), pooled_from(request.pooled_from), media(std::move(request.media)),
+        media_grids(std::move(request.media_grids)), media_vectors(std::move(request.media_vectors)), adapter(std::move(request.adapter)),
+        client(std::move(request.client)), cache_salt(std::move(request.cache_salt)), speculation(std::move(request.speculation)),
         marked_turns(std::move(request.marked_turns)), blocks(pool, groups), fork_source(pool),
         state(groups.has_states() ? std::make_unique<RecurrentState>(pool) : nullptr), progress(groups.block_tokens()) {
     stop.max_tokens = answer_room;

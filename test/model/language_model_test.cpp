@@ -308,12 +308,9 @@ TEST_F(LanguageModelSteps, PoolAPromptAlikeHoweverItIsSliced) {
   const auto vector_of = [&](Pooling pooling, std::int32_t length, std::int32_t slice, std::int32_t from = 0) {
     plan_ = {};
     plan_.blocks = {3, 1, 2};
-    plan_.starts = {{.slot = 0,
-                     .sampling = kGreedy,
-                     .stop = {.max_tokens = 0, .stop_token_ids = {}},
-                     .pooling = pooling,
-                     .pooled_from = from},
-                    {.slot = 1, .sampling = kGreedy, .stop = {.max_tokens = 100, .ignore_eos = true, .stop_token_ids = {}}}};
+    plan_.starts = {
+        {.slot = 0, .sampling = kGreedy, .stop = {.max_tokens = 0, .stop_token_ids = {}}, .pooling = pooling, .pooled_from = from},
+        {.slot = 1, .sampling = kGreedy, .stop = {.max_tokens = 100, .ignore_eos = true, .stop_token_ids = {}}}};
     plan_.tokens = prompt;
     std::int32_t other = 0;
     for (std::int32_t position = 0; position < length; position += slice) {

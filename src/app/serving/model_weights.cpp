@@ -53,9 +53,8 @@ Result<NewerModel> read_newer_model(model::LanguageModel& model, const model::Lo
 
 }  // namespace
 
-ModelWeights::ModelWeights(asio::thread_pool& workers, model::LanguageModel& model,
-                           std::shared_ptr<const model::LoadedTensors> tensors, std::string revision, ModelRevisions& revisions,
-                           Hooks hooks)
+ModelWeights::ModelWeights(asio::thread_pool& workers, model::LanguageModel& model, std::shared_ptr<const model::LoadedTensors> tensors,
+                           std::string revision, ModelRevisions& revisions, Hooks hooks)
     : workers_(workers), model_(model), tensors_(std::move(tensors)), first_(std::move(revision)), revisions_(revisions),
       hooks_(std::move(hooks)) {
   facts_.revision = first_;

@@ -33,6 +33,7 @@ constexpr std::int32_t kContext = 192;
 constexpr std::int32_t kSlots = 12;
 constexpr std::int32_t kRoomyBlocks = 512;
 constexpr std::int32_t kTightBlocks = 64;
+constexpr std::int32_t kTightWindows = 40;  // of which a sequence holds eight at most
 constexpr std::size_t kAtOnce = 32;
 
 std::size_t request_count() {
@@ -318,8 +319,9 @@ void compare(const files::GgufFile& file, const Constraints* constraints, std::i
   for (const bool throws : {false, true}) {
     const auto drafter = std::make_shared<HostileDrafter>(wholes);
     if (throws) drafter->throw_now_and_then();
-    const auto model = load(file, kTightBlocks, kv_limit, drafter);
-    const Run guessed = run(*model, options_of(*model, kTightBlocks, 8), requests, true);
+    const std::int32_t tight = kv_limit > 0 ? kTightWindows : kTightBlocks;
+    const auto model = load(file, tight, kv_limit, drafter);
+    const Run guessed = run(*model, options_of(*model, tight, 8), requests, true);
     std::int32_t accepted = 0;
     expect_same(plain.answers, guessed.answers, accepted);
     EXPECT_GT(accepted, 0);
