@@ -167,7 +167,7 @@ struct Training : testing::Test {
 
   Value finished(const std::string& id) {
     while (true) {
-      Value job = ask(get("/v1/training/jobs/" + id, ""));
+      Value job = ask(test::get("/v1/training/jobs/" + id));
       if (!job.find("finished")->is_null()) return job;
     }
   }
@@ -194,7 +194,7 @@ TEST_F(Training, AJobBecomesAnAdapterThatPrefersWhatWasChosen) {
   });
   const LinearHead head = net::training::read_head(folder.path() + "/liked", 2).value();
   EXPECT_GT(head.weight[0], head.weight[1]);
-  EXPECT_EQ(*ask(get("/v1/training/jobs", "")).find("data")->get_if<ValueList>()->front().find("id"), *job.find("id"));
+  EXPECT_EQ(*ask(test::get("/v1/training/jobs")).find("data")->get_if<ValueList>()->front().find("id"), *job.find("id"));
 
   const Value again =
       ask(post("/v1/training/jobs", fmt::format(R"({{"name":"liked","epochs":1,"learning_rate":0,"resume":true,{}}})", kPairs)));
@@ -253,7 +253,7 @@ TEST_F(Training, NamesTheFieldThatIsWrong) {
     EXPECT_EQ(reply.status, 400) << body;
     EXPECT_NE(reply.body.find("\"param\":\"" + std::string(param) + "\""), std::string::npos) << body << " " << reply.body;
   }
-  EXPECT_EQ(server.ask(local(get("/v1/training/jobs/train-0", ""))).status, 404);
+  EXPECT_EQ(server.ask(local(test::get("/v1/training/jobs/train-0"))).status, 404);
 }
 
 }  // namespace
