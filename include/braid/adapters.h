@@ -47,9 +47,9 @@ class Adapters {
   virtual bool has(std::string_view name) const = 0;
   virtual bool had_any() const = 0;  // now or before
 
-  // The base as these adapters make it, with an id and a fingerprint of its own. It stays the same while it lives, whatever becomes of the
-  // names. kNotFound: no such adapter; kInvalidArgument: no such number, or they cannot be used together, or in that share; kOverloaded: too
-  // many are in use.
+  // The base as these adapters make it, with an id and a fingerprint of its own; without any, as its weights are now. It stays the same while
+  // it lives, whatever becomes of the names. kNotFound: no such adapter; kInvalidArgument: no such number, or they cannot be used together, or
+  // in that share; kOverloaded: too many are in use.
   virtual Result<std::shared_ptr<const ServedModel>> apply(std::shared_ptr<const ServedModel> base,
                                                            std::span<const AdapterChoice> choices) = 0;
 

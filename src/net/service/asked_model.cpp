@@ -55,12 +55,14 @@ Result<void> read_choices(const Value& value, const std::string& path, std::stri
   return {};
 }
 
-// What a base is with the adapters that are asked for.
+// What a base is with the adapters that are asked for, and with none: the revision of its weights that is current now.
 Result<ModelHold> with_adapters(ModelHold base, std::span<const AdapterChoice> choices) {
+  if (base->adapters != nullptr) {
+    Adapters& adapters = *base->adapters;
+    return adapters.apply(std::move(base), choices);
+  }
   if (choices.empty()) return base;
-  if (base->adapters == nullptr) return invalid_argument(fmt::format("the model '{}' takes no adapters", base->id), "adapter");
-  Adapters& adapters = *base->adapters;
-  return adapters.apply(std::move(base), choices);
+  return invalid_argument(fmt::format("the model '{}' takes no adapters", base->id), "adapter");
 }
 
 }  // namespace
