@@ -156,8 +156,9 @@ test("rewards are those of the adapted model, with the model's head or the adapt
   const bytes = readFileSync(path.join(reward, "model.safetensors"));
   const length = Number(bytes.readBigUInt64LE(0));
   const { data_offsets: [begin, end], dtype } = JSON.parse(bytes.subarray(8, 8 + length))["score.weight"];
-  assert.equal(dtype, "F32");
-  const base = { weight: new Float32Array(Uint8Array.from(bytes.subarray(8 + length + begin, 8 + length + end)).buffer), bias: 0 };
+  assert.equal(dtype, "BF16");  // the upper half of a float32
+  const halves = new Uint16Array(Uint8Array.from(bytes.subarray(8 + length + begin, 8 + length + end)).buffer);
+  const base = { weight: new Float32Array(Uint32Array.from(halves, (half) => half << 16 >>> 0).buffer), bias: 0 };
   const told = [];
   for (const [model, head] of [["llama-reward", base], ["tuned", base], ["headed", own]]) {
     const input = "she sells sea shells";
