@@ -16,8 +16,7 @@ void add_batch_options(CLI::App& app, BatchOptions& options) {
   add_duration(app, "--priority-ageing", options.priority_ageing,
                "A request that has waited so much longer goes before one of the next better priority");
   add_checkpoints(app, "--state-checkpoints", options.state_checkpoints, options.state_memory,
-                  "Tokens between two recurrent states that are cached besides those at ends of turns, and how much of the "
-                  "KV pool all may take: 512,2GiB");
+                  "Tokens between two recurrent states that are cached besides those at ends of turns, and memory of all: 512,2GiB");
   add_duration(app, "--stall-park", options.stall_park,
                "A client whose full stream it has not read for so long loses its KV memory, and nothing else");
   add_duration(app, "--stall-drop", options.stall_drop, "One that has not read it for so long loses its answer");
