@@ -133,6 +133,8 @@ TEST_F(Updates, ValuesAreRoundedToTheTypeOfTheTensor) {
 
 TEST_F(Updates, OneThatIsUnderWayWhenTheServerEndsSaysSo) {
   Result<WeightFacts> outcome = Error{ErrorCode::kInternal, "it did not end", {}};
+  std::latch server_ends(1);
+  asio::post(workers, [&] { server_ends.wait(); });  // the one thread that would read the file
   asio::co_spawn(
       loop,
       [&]() -> asio::awaitable<void> {
@@ -143,6 +145,7 @@ TEST_F(Updates, OneThatIsUnderWayWhenTheServerEndsSaysSo) {
       asio::detached);
   loop.poll();
   weights.reset();
+  server_ends.count_down();
   loop.restart();
   loop.run();
   EXPECT_EQ(outcome.error().code, ErrorCode::kDraining);

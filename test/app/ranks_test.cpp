@@ -63,7 +63,8 @@ std::thread visitor(const Listener& listener, Greeting greeting) {
     Bytes bytes;
     write(greeting, bytes);
     channel.send(Kind::kGreeting, bytes).value();
-    (void)channel.receive();  // until the group ends
+    while (channel.receive()) {  // until the group ends
+    }
   });
 }
 
