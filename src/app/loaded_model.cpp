@@ -351,7 +351,9 @@ sched::SchedulerOptions scheduler_options(const LoadedModel& loaded, const Batch
   options.turn_ends.assign(ends.begin(), ends.end());
   options.blocks = loaded.kv.blocks;
   options.media_whole = loaded.eyes.tower != nullptr && loaded.eyes.tower->shape().both_ways;
-  const bool guesses = batch.speculate != DraftMethod::kOff && loaded.generates;
+  // What a guess needs of a recurrent state stays in the process that has it.
+  const bool can_guess = loaded.ranks == nullptr || options.state_blocks == 0;
+  const bool guesses = batch.speculate != DraftMethod::kOff && loaded.generates && can_guess;
   options.draft_tokens = guesses ? batch.draft_tokens : 0;
   return options;
 }

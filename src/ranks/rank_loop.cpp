@@ -3,6 +3,7 @@
 #include "files/gguf.h"
 #include "files/hf_folder.h"
 #include "model/families/families.h"
+#include "model/families/older_files.h"
 #include "ranks/rank_model.h"
 
 #include <exception>
@@ -14,7 +15,10 @@ namespace braid::ranks {
 namespace {
 
 Result<files::GgufFile> open_weights(const std::string& path) {
-  if (!files::is_folder(path)) return files::GgufFile::open(path);
+  if (!files::is_folder(path)) {
+    Result<files::GgufFile> file = files::GgufFile::open(path);
+    return file ? model::in_todays_form(std::move(*file)) : std::move(file);
+  }
   const Result<files::HfFolder> folder = files::HfFolder::open(path);
   if (!folder) return folder.error();
   Result<files::GgufContents> contents = model::read_folder(*folder);

@@ -58,7 +58,8 @@ std::int32_t Roster::resize(std::int32_t blocks) {
     for (const auto& [rank, sequence] : *map) {
       if (sequence.phase == SequencePhase::kDone) continue;
       const std::int32_t longest = sequence.prompt_tokens + std::max(sequence.stop.max_tokens, 1);
-      least = std::max(least, groups_.blocks_at_once(blocks_for(longest)) + groups_.state_blocks());
+      least = std::max(least,
+                       groups_.blocks_at_once(blocks_for(longest)) + groups_.state_blocks() + (groups_.has_states() ? groups_.count() : 0));
     }
   }
   target_ = static_cast<std::int32_t>(std::clamp<std::int64_t>(blocks, std::min<std::int64_t>(least, pool_.total()), pool_.total()));

@@ -10,8 +10,10 @@
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/post.hpp>
 #include <functional>
 #include <gtest/gtest.h>
+#include <latch>
 #include <map>
 #include <string>
 #include <utility>

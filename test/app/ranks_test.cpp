@@ -3,6 +3,7 @@
 #include "ranks/rank_group.h"
 
 #include <gtest/gtest.h>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -69,14 +70,15 @@ std::thread visitor(const Listener& listener, Greeting greeting) {
 }
 
 TEST(RankGroups, AdmitWhoKnowsTheKey) {
-  Listener listener = Listener::open("127.0.0.1:0").value();
-  std::thread stranger = visitor(listener, {"guessed", BRAID_VERSION, 0, 2});
-  std::thread first = visitor(listener, {"secret", BRAID_VERSION, 0, 2});
-  std::thread second = visitor(listener, {"secret", BRAID_VERSION, 1, 2});
+  std::optional<Listener> listener = Listener::open("127.0.0.1:0").value();
+  std::thread stranger = visitor(*listener, {"guessed", BRAID_VERSION, 0, 2});
+  std::thread first = visitor(*listener, {"secret", BRAID_VERSION, 0, 2});
+  std::thread second = visitor(*listener, {"secret", BRAID_VERSION, 1, 2});
   {
-    const auto group = RankGroup::admit(listener, "secret", {.ranks = 2});
+    const auto group = RankGroup::admit(*listener, "secret", {.ranks = 2});
     EXPECT_TRUE(group.has_value()) << group.error().message;
   }
+  listener.reset();  // whoever came last was not let in
   for (std::thread* one : {&stranger, &first, &second}) one->join();
 }
 

@@ -5,6 +5,7 @@ import path from "node:path";
 import { test } from "node:test";
 import { braid, serve, sourceFolder } from "./support/processes.mjs";
 import { collect, eventually, metric, post } from "./support/client.mjs";
+import { recurrentModel } from "./support/recurrent_model.mjs";
 
 const demo = path.join(sourceFolder, "models/demo-q8_0.gguf");
 const modest = ["--kv-memory", "64MiB", "--threads", "2"];
@@ -41,6 +42,18 @@ test("any number of ranks gives the bits of one process", async (t) => {
     assert.deepEqual(await answers(server, 8), expected, `${ranks} ranks`);
     assert.deepEqual(await answers(server, 8), expected, `${ranks} ranks, from the prefix cache`);
   }
+});
+
+test("states of a recurrent model are saved and found where the ranks have them", async (t) => {
+  const options = [recurrentModel(t, "lfm2"), "--kv-memory", "16M", "--threads", "2", "--state-checkpoints", "16", "--no-warmup"];
+  const ask = async (server, seed) => {
+    const body = { prompt: "Once upon a time", max_tokens: 60, temperature: 1, ignore_eos: true, logprobs: 2, return_token_ids: true, seed };
+    const { choices, error } = await (await post(`${server.url}/v1/completions`, body)).json();
+    assert.ok(!error, JSON.stringify(error));
+    return choices;
+  };
+  const [alone, ranks] = [await serve(t, options), await serve(t, [...options, "--ranks", "2"])];
+  for (const seed of [1, 2, 1]) assert.deepEqual(await ask(ranks, seed), await ask(alone, seed), `seed ${seed}`);
 });
 
 test("a rank that is lost ends what runs, and the group serves again", async (t) => {

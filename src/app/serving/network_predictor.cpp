@@ -46,9 +46,10 @@ void NetworkPredictor::Executor::execute(const step::StepPlan&, step::StepResult
 
 NetworkPredictor::NetworkPredictor(asio::io_context& loop, sched::ComputeStrand& strand, std::shared_ptr<const model::Network> network,
                                    kernels::ThreadTeam& team, std::size_t most_waiting)
-    : network_(std::move(network)), team_(team), most_waiting_(most_waiting), inputs_(network_->shape().inputs),
-      outputs_(outputs_of(*network_)), executor_(team), lane_(
-                                                            strand, executor_, [this] { on_returned(); }, [this] { pump(); }),
+    : network_(std::move(network)), team_(team), most_waiting_(most_waiting), policy_(network_->shape().policy),
+      inputs_(network_->shape().inputs), outputs_(outputs_of(*network_)), executor_(team),
+      lane_(
+          strand, executor_, [this] { on_returned(); }, [this] { pump(); }),
       drain_deadline_(loop) {}
 
 NetworkPredictor::~NetworkPredictor() { abort_remaining({ErrorCode::kDraining, "the server is shutting down", {}}); }

@@ -34,7 +34,7 @@ class NetworkPredictor final : public Predictor {
   std::span<const TensorSignature> inputs() const override { return inputs_; }
   std::span<const TensorSignature> outputs() const override { return outputs_; }
   Result<std::unique_ptr<PendingPrediction>> submit(std::vector<std::optional<Tensor>> given, std::vector<std::size_t> wanted) override;
-  const PolicyForm* policy() const override { return network_->shape().policy ? &*network_->shape().policy : nullptr; }
+  const PolicyForm* policy() const override { return policy_ ? &*policy_ : nullptr; }
   Result<std::unique_ptr<PendingPrediction>> act(std::vector<std::optional<Tensor>> given, ActionDraw draw) override;
 
   // What is submitted from now on is computed by another revision, of the same inputs and outputs.
@@ -77,6 +77,7 @@ class NetworkPredictor final : public Predictor {
   std::shared_ptr<const model::Network> network_;
   kernels::ThreadTeam& team_;
   const std::size_t most_waiting_;
+  const std::optional<PolicyForm> policy_;  // of all revisions, as inputs and outputs are; any thread
   const std::vector<TensorSignature> inputs_;
   const std::vector<TensorSignature> outputs_;
   std::deque<std::shared_ptr<Prediction>> waiting_;

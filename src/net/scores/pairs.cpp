@@ -93,6 +93,7 @@ Result<Wish> read_rerank(Value& body, const ServedModel& model) {
   const Result<std::string> instruction = take_text(body, "instruction");
   if (!instruction) return instruction.error();
   if (const Result<void> fits = check_repeated(*query, documents->size(), "query"); !fits) return fits.error();
+  if (const Result<void> fits = check_repeated(*instruction, documents->size(), "instruction"); !fits) return fits.error();
   std::vector<TextPair> pairs;
   for (std::string& document : *documents) pairs.push_back({*query, std::move(document)});
   put_pairs(std::move(pairs), model, *instruction, fields);
@@ -177,6 +178,7 @@ Result<Wish> read_score(Value& body, const ServedModel& model) {
   details->raw = *raw;
   const Result<std::string> instruction = take_text(body, "instruction");
   if (!instruction) return instruction.error();
+  if (const Result<void> fits = check_repeated(*instruction, seconds->size(), "instruction"); !fits) return fits.error();
   if (firsts->size() == 1)
     if (const Result<void> fits = check_repeated(firsts->front(), seconds->size(), "text_1"); !fits) return fits.error();
   std::vector<TextPair> pairs;
