@@ -80,8 +80,8 @@ test("models with recurrent layers guess, and say the same", async (t) => {
     const guess = async (seed, content) => {
       const { choices, usage } = await ask(guessing, { ...wish(seed), prediction: { type: "content", content } });
       assert.deepEqual(choices, said[seed], `${name}, seed ${seed}`);
-      accepted += usage.completion_tokens_details.accepted_prediction_tokens;
-      rejected += usage.completion_tokens_details.rejected_prediction_tokens;
+      accepted += usage.completion_tokens_details?.accepted_prediction_tokens ?? 0;  // none are made where they do not pay
+      rejected += usage.completion_tokens_details?.rejected_prediction_tokens ?? 0;
     };
     for (let seed = 0; seed < 4; ++seed) {
       const text = said[seed][0].text;
