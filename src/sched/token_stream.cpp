@@ -12,13 +12,6 @@ namespace {
 constexpr std::uint32_t kFirstRing = 4;
 }
 
-void TokenStream::push(Token token) {
-  assert(count_ < capacity_ && !end_);
-  if (count_ == ring_size_) grow();
-  ring_[(head_ + count_) & (ring_size_ - 1)] = std::move(token);
-  ++count_;
-}
-
 void TokenStream::push_prompt(std::vector<PromptToken> tokens) {
   assert(count_ == 0 && !end_);
   if (!prompt_) prompt_ = std::make_unique<PromptTokens>();
@@ -46,16 +39,10 @@ void TokenStream::finish(Finish finish) {
   end_->finish = std::move(finish);
 }
 
-std::optional<TokenEvent> TokenStream::try_next() {
+std::optional<TokenEvent> TokenStream::try_other() {
   if (prompt_) {
     const auto prompt = std::exchange(prompt_, nullptr);
     return TokenEvent(std::move(*prompt));
-  }
-  if (count_ > 0) {
-    std::optional<TokenEvent> event(std::in_place, std::in_place_type<Token>, std::move(ring_[head_]));
-    head_ = (head_ + 1) & (ring_size_ - 1);
-    --count_;
-    return event;
   }
   if (!end_) return std::nullopt;
   if (end_->vector) {

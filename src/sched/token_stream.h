@@ -5,10 +5,13 @@
 #include "braid/token_event.h"
 #include "sched/wake_list.h"
 
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
+#include <variant>
 #include <vector>
 
 namespace braid::sched {
@@ -20,7 +23,12 @@ class TokenStream {
   explicit TokenStream(std::int32_t capacity) : capacity_(static_cast<std::uint32_t>(capacity)) {}
 
   // Producer. push() and finish() do not wake the consumer: deliver() does, once the next step is on its way.
-  void push(Token token);
+  void push(Token token) {
+    assert(count_ < capacity_ && !end_);
+    if (count_ == ring_size_) grow();
+    ring_[(head_ + count_) & (ring_size_ - 1)] = std::move(token);
+    ++count_;
+  }
   void prefetch_place() const noexcept { prefetch_lines(ring_.get() + ((head_ + count_) & (ring_size_ - 1)), sizeof(Token)); }
   // Come before all tokens, and do not count: a prompt bounds them. A backlog of them is one event.
   void push_prompt(std::vector<PromptToken> tokens);
@@ -31,13 +39,21 @@ class TokenStream {
   std::int32_t size() const { return static_cast<std::int32_t>(count_); }
   std::int32_t capacity() const { return static_cast<std::int32_t>(capacity_); }
 
-  // Consumer. As in TokenSource.
-  std::optional<TokenEvent> try_next();
+  // Consumer. As in TokenSource. A token's way is in this header: it is gone for each one, and where it is inlined nobody asks again
+  // which kind of event it is.
+  std::optional<TokenEvent> try_next() {
+    if (count_ == 0 || prompt_) return try_other();
+    std::optional<TokenEvent> event(std::in_place, std::in_place_type<Token>, std::move(ring_[head_]));
+    head_ = (head_ + 1) & (ring_size_ - 1);
+    --count_;
+    return event;
+  }
   Signal& arrived() { return arrived_; }
   // Drops what has arrived and ends a wait; nothing is pushed any more.
   void close();
 
  private:
+  std::optional<TokenEvent> try_other();  // than a token
   void grow();
 
   std::unique_ptr<Token[]> ring_;  // [ring_size_], a power of two
