@@ -180,11 +180,11 @@ test("max_batch_size, completion_batch_size and max_queue_size", async (t) => {
   const running = new AbortController();
   const ask = () => post(`${server.url}/v1/completions`, { prompt: "Once", max_tokens: 6000, ignore_eos: true, stream: true }, { signal: running.signal });
   const answers = [await ask(), await ask()];
+  // A stream begins when its request waits: the third one would be one too many while the second still does.
+  await eventually("two run", async () => (await phases()).filter((phase) => phase !== "waiting").length === 2);
   const third = ask();
-  await eventually("two run and the third one waits", async () => {
-    const seen = await phases();
-    return seen.length === 3 && seen.filter((phase) => phase === "waiting").length === 1;
-  });
+  await eventually("the third one waits", async () => (await phases()).filter((phase) => phase === "waiting").length === 1);
+  assert.equal((await phases()).length, 3);
   assert.equal((await ask()).status, 429);
   for (const { status } of answers) assert.equal(status, 200);
   running.abort();
