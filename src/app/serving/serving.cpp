@@ -197,7 +197,7 @@ bool Serving::announce_ready() {
     return estate;
       },
       [this] { departure_->leave_sockets("a successor serves"); });
-  manager_.notify("READY=1");
+  manager_.notify("READY=1\nSTATUS=ready");
   return true;
 }
 
