@@ -260,6 +260,57 @@ TEST(EncoderFiles, OfLlamaCppGiveTheFoldersBits) {
                    {{".rope.freq_base", 160'000.0}, {".rope.freq_base_swa", 10'000.0}, {".attention.sliding_window", std::uint64_t{16}}});
 }
 
+// A folder of XLM-R under the names of Jina AI's code, where queries, keys and values are one product.
+class JointTensors final : public EncoderTensors {
+ public:
+  explicit JointTensors(const EncoderTensors& own) : own_(own) {}
+  bool has(const std::string& name) const override { return own_.has(own_name(name, "query")); }
+  Result<EncoderTensor> read(const std::string& name) const override {
+    if (name.find("Wqkv") == std::string::npos) return own_.read(own_name(name, ""));
+    EncoderTensor joint = own_.read(own_name(name, "query")).value();
+    for (const char* part : {"key", "value"}) {
+      const EncoderTensor more = own_.read(own_name(name, part)).value();
+      joint.values.insert(joint.values.end(), more.values.begin(), more.values.end());
+      joint.shape.front() += more.shape.front();
+    }
+    return joint;
+  }
+
+ private:
+  static std::string own_name(std::string name, const std::string& part) {
+    const std::pair<std::string, std::string> kNames[] = {{"encoder.layers.", "encoder.layer."},
+                                                          {"mixer.Wqkv", "attention.self." + part},
+                                                          {"mixer.out_proj", "attention.output.dense"},
+                                                          {"norm1", "attention.output.LayerNorm"},
+                                                          {"norm2", "output.LayerNorm"},
+                                                          {"mlp.fc1", "intermediate.dense"},
+                                                          {"mlp.fc2", "output.dense"},
+                                                          {"emb_ln", "embeddings.LayerNorm"}};
+    for (const auto& [joint, own] : kNames)
+      if (const std::size_t at = name.find(joint); at != std::string::npos) name.replace(at, joint.size(), own);
+    return name;
+  }
+
+  const EncoderTensors& own_;
+};
+
+TEST(EncoderFiles, OfJinasRerankersAreThoseOfXlmR) {
+  const files::HfFolder folder = files::HfFolder::open(encoder_path("xlm-roberta-rank")).value();
+  const FolderTensors plain(folder.tensors());
+  const JointTensors joint(plain);
+  FolderConfig config(folder.config(), folder.path());
+  EncoderShape shape = roberta_shape(config, joint);
+  ASSERT_FALSE(config.error) << config.error->message;
+  ASSERT_FALSE(shape.positions.empty());
+  kernels::ThreadTeam team(1);
+  const kernels::KernelTable& table = kernels::best_kernel_table();
+  EncoderWeights weights = load_encoder_weights(shape, joint, {}, table, kernels::WeightType::kF32).value();
+  TextEncoder encoder(std::move(shape), std::move(weights), table, team);
+  const LoadedEncoder own = load_encoder("xlm-roberta-rank", table, team);
+  for (const EncoderReference& reference : read_references("xlm-roberta-rank", own))
+    EXPECT_EQ(encode(encoder, {reference.text}).front(), encode(*own.encoder, {reference.text}).front());
+}
+
 TEST(EncoderFiles, NameWhatIsMissingOrHasAnotherShape) {
   const files::HfFolder folder = files::HfFolder::open(encoder_path("bert")).value();
   std::map<std::string, files::SafeTensor> tensors = folder.tensors();

@@ -49,7 +49,13 @@ void add_embeddings(EncoderShape& shape, const EncoderTensors& tensors, const st
   shape.embedding_norm = norm_of(prefix + "embeddings.LayerNorm");
 }
 
-// RoBERTa's head: a dense layer of its own in front of the classes.
+void refuse_other_positions(FolderConfig& config) {
+  const std::string kind = config.text({"position_embedding_type"}, "absolute");
+  if (kind != "absolute") config.fail(ErrorCode::kUnsupported, fmt::format("'position_embedding_type' is '{}'; expected 'absolute'", kind));
+}
+
+}  // namespace
+
 void add_roberta_head(EncoderShape& shape, const EncoderTensors& tensors, EncoderActivation activation) {
   const auto out = tensors.read("classifier.out_proj.weight");
   if (!out) return;
@@ -59,13 +65,6 @@ void add_roberta_head(EncoderShape& shape, const EncoderTensors& tensors, Encode
                            .norm = {},
                            .out = linear_of("classifier.out_proj", classes_of(*out), shape.width)};
 }
-
-void refuse_other_positions(FolderConfig& config) {
-  const std::string kind = config.text({"position_embedding_type"}, "absolute");
-  if (kind != "absolute") config.fail(ErrorCode::kUnsupported, fmt::format("'position_embedding_type' is '{}'; expected 'absolute'", kind));
-}
-
-}  // namespace
 
 EncoderShape bert_shape(FolderConfig& config, const EncoderTensors& tensors) {
   if (config.text({"position_embedding_type"}, "absolute") == "alibi") return jina_bert_shape(config, tensors);
@@ -94,7 +93,8 @@ EncoderShape bert_shape(FolderConfig& config, const EncoderTensors& tensors) {
 }
 
 EncoderShape roberta_shape(FolderConfig& config, const EncoderTensors& tensors) {
-  if (config.text({"position_embedding_type"}, "absolute") == "rotary") return nomic_bert_shape(config, tensors);
+  const bool is_joint = tensors.has("roberta.encoder.layers.0.mixer.Wqkv.weight") || tensors.has("encoder.layers.0.mixer.Wqkv.weight");
+  if (is_joint) return nomic_bert_shape(config, tensors);  // Jina AI's own code
   refuse_other_positions(config);
   EncoderShape shape = common_shape(config);
   const std::string prefix =

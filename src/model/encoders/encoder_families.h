@@ -39,6 +39,8 @@ EncoderShape common_shape(FolderConfig& config);
 EncoderActivation activation_of(FolderConfig& config, FolderConfig::Names names, std::string_view fallback);
 // `prefix` where the tensors have it before `name`, else nothing.
 std::string prefix_of(const EncoderTensors& tensors, std::string_view prefix, std::string_view name);
+// RoBERTa's head, where the file has one: a dense layer of its own in front of the classes.
+void add_roberta_head(EncoderShape& shape, const EncoderTensors& tensors, EncoderActivation activation);
 EncoderLinear linear_of(const std::string& name, std::int64_t outputs, std::int64_t inputs, std::int64_t first = 0);
 // Of the last matrix of a head; 0 where it is none.
 std::int64_t classes_of(const EncoderTensor& out);

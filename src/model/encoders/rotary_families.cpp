@@ -122,11 +122,18 @@ EncoderShape nomic_bert_shape(FolderConfig& config, const EncoderTensors& tensor
     add_joint_layers(shape, tensors, prefix, layers, inner, config);
   }
   const bool is_jina = config.model_type().find("jina") != std::string::npos;
-  shape.rotary = {{.base = rotary_base(config, "full_attention", {"rotary_emb_base", "rope_theta"}, is_jina ? 20'000.0 : 1'000.0)}};
+  if (const std::string positions = prefix + "embeddings.position_embeddings.weight"; tensors.has(positions)) {
+    shape.positions = positions;  // Jina's second reranker
+    shape.first_position = config.count({"pad_token_id"}, 1, 0, 1 << 20) + 1;
+    shape.context -= static_cast<std::int32_t>(shape.first_position);
+  } else {
+    shape.rotary = {{.base = rotary_base(config, "full_attention", {"rotary_emb_base", "rope_theta"}, is_jina ? 20'000.0 : 1'000.0)}};
+  }
   if (!config.has({"hidden_act"}) && config.text({"activation_function"}, "swiglu") == "swiglu" && !is_jina)
     shape.activation = EncoderActivation::kSilu;
   add_tasks(shape, config, tensors);
   add_pooler_head(shape, tensors, prefix);
+  if (!shape.head) add_roberta_head(shape, tensors, EncoderActivation::kTanh);
   return shape;
 }
 
