@@ -2,12 +2,15 @@
 #include "model/folder_models.h"
 #include "model/forward_harness.h"
 #include "model/step_driver.h"
+#include "support/folder.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <simdjson.h>
 #include <span>
 #include <string>
@@ -153,6 +156,35 @@ TEST(FolderModels, ComputeFromTheVectorsOfTokensWhatTheyComputeFromTheTokens) {
         EXPECT_EQ(answer.logprobs, expected.logprobs) << name;
       }
     }
+  }
+}
+
+// The same folder, whose configuration has other keys before its own.
+files::GgufFile open_with_keys(const std::string& name, const std::string& keys) {
+  const braid::test::Folder folder;
+  std::ifstream in(folder_path(name) + "/config.json");
+  std::string config{std::istreambuf_iterator<char>(in), {}};
+  config.insert(config.find('{') + 1, keys + ",");
+  std::ofstream(folder / "config.json") << config;
+  std::filesystem::copy_file(folder_path(name) + "/model.safetensors", folder / "model.safetensors");
+  return files::GgufFile::from_contents(read_folder(files::HfFolder::open(folder.path()).value()).value());
+}
+
+TEST(FolderModels, DoNotCareForKeysThatTheirCodeDoesNotKnow) {
+  const std::string heads = R"("num_key_value_heads": 3)";
+  const std::string width = R"("intermediate_size": 20)";
+  const std::vector<TokenId> ids = {5, 17, 99, 3, 64, 30, 12, 8};
+  for (const auto& [name, keys] : {std::pair("gpt2", heads + "," + width),
+                                   {"gpt-neox", heads},
+                                   {"gptj", heads + "," + width},
+                                   {"bloom", heads + "," + width},
+                                   {"mpt", heads + "," + width},
+                                   {"falcon", heads + "," + width},
+                                   {"falcon-mq", heads + "," + width}}) {
+    const kernels::KernelTable& table = kernels::best_kernel_table();
+    const files::GgufFile file = open_with_keys(name, keys);
+    ASSERT_TRUE(describe_model(file)) << name << ": " << describe_model(file).error().message;
+    EXPECT_EQ(ForwardHarness(file, table).logits(ids), ForwardHarness(open_folder_model(name), table).logits(ids)) << name;
   }
 }
 

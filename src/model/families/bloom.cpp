@@ -20,8 +20,9 @@ ModelShape describe_bloom(GgufKeys& keys) {
 
 void translate_bloom(FolderReader& in) {
   refuse_option(in, "apply_residual_connection_post_layernorm");
-  const FolderSize size = translate_sizes(in);
+  const FolderSize size = translate_sizes(in, KeyHeads::kAsManyAsHeads);
   in.name_tensors({});
+  take_feed_forward_length(in);
   if (in.config.flag({"tie_word_embeddings"}, true)) in.remove("output.weight");
   if (!in.config.error) in.reorder("attn_qkv", ungrouped_rows(size.heads, size.heads, size.head_dim));
 }

@@ -4,6 +4,8 @@
 #include "model/families/folder_decoder.h"
 #include "model/families/gguf_decoder.h"
 
+#include <fmt/format.h>
+
 namespace braid::model {
 namespace {
 
@@ -31,11 +33,16 @@ void translate_falcon(FolderReader& in) {
   const bool shared = in.config.flag({"multi_query"}, true);
   if (!in.config.flag({"parallel_attn"}, true))
     in.config.fail(ErrorCode::kUnsupported, "parallel_attn is false, which this build cannot compute");
-  const FolderSize size = translate_sizes(in);
-  const std::int32_t kv_heads = grouped ? size.kv_heads : shared ? 1 : size.heads;
+  const FolderSize size = translate_sizes(in, KeyHeads::kAsManyAsHeads);
+  const std::int64_t groups = in.config.count({"num_kv_heads", "n_head_kv"}, size.heads, 1, size.heads);
+  const std::int32_t kv_heads = grouped ? static_cast<std::int32_t>(groups) : shared ? 1 : size.heads;
+  if (size.heads % kv_heads != 0)
+    in.config.fail(ErrorCode::kBadFile,
+                   fmt::format("num_kv_heads is {}, expected a divisor of num_attention_heads = {}", kv_heads, size.heads));
   in.set("attention.head_count_kv", static_cast<std::uint64_t>(kv_heads));
   translate_rope(in, size, size.head_dim);
   in.name_tensors(kFalconNames);
+  take_feed_forward_length(in);
   if (in.config.flag({"tie_word_embeddings"}, true)) in.remove("output.weight");
   if (!in.config.error) in.reorder("attn_qkv", ungrouped_rows(size.heads, kv_heads, size.head_dim));
 }

@@ -52,7 +52,7 @@ void translate_windows(FolderReader& in, std::size_t layers) {
 
 }  // namespace
 
-FolderSize translate_sizes(FolderReader& in) {
+FolderSize translate_sizes(FolderReader& in, KeyHeads key_heads) {
   FolderConfig& config = in.config;
   const auto size = [&](std::string_view key, FolderConfig::Names names, std::optional<std::int64_t> fallback, std::uint64_t most) {
     const std::int64_t value = config.count(names, fallback, 1, static_cast<std::int64_t>(most));
@@ -68,7 +68,9 @@ FolderSize translate_sizes(FolderReader& in) {
   size("feed_forward_length", {"intermediate_size", "n_inner", "ffn_hidden_size"},
        std::min<std::int64_t>(4L * out.embedding, kMaxDimension), kMaxDimension);
   out.heads = size("attention.head_count", {"num_attention_heads", "n_head", "n_heads"}, std::nullopt, kMaxHeads);
-  out.kv_heads = size("attention.head_count_kv", {"num_key_value_heads", "num_kv_heads"}, out.heads, kMaxHeads);
+  out.kv_heads = out.heads;
+  if (key_heads == KeyHeads::kAsConfigured)
+    out.kv_heads = size("attention.head_count_kv", {"num_key_value_heads", "num_kv_heads"}, out.heads, kMaxHeads);
   if (out.heads % out.kv_heads != 0)
     config.fail(ErrorCode::kBadFile,
                 fmt::format("num_key_value_heads is {}, expected a divisor of num_attention_heads = {}", out.kv_heads, out.heads));
@@ -88,6 +90,11 @@ FolderSize translate_sizes(FolderReader& in) {
   if (const std::string activation = activation_of(in); !activation.empty()) in.set("feed_forward.activation", activation);
   translate_windows(in, static_cast<std::size_t>(out.layers));
   return out;
+}
+
+void take_feed_forward_length(FolderReader& in) {
+  if (const std::int64_t width = in.rows("blk.0.ffn_up.weight"); width > 0)
+    in.set("feed_forward_length", static_cast<std::uint64_t>(width));
 }
 
 std::int32_t rotated_of(FolderReader& in, const FolderSize& size, double fallback) {

@@ -17,8 +17,14 @@ struct FolderSize {
   std::int32_t head_dim = 0;
 };
 
+// Whether a family's code has fewer key heads than heads where config.json says so, or knows nothing of such a key.
+enum class KeyHeads { kAsConfigured, kAsManyAsHeads };
+
 // Sizes, the norms' epsilon, windows, whether the output is the embedding, the activation's name. Nothing about positions.
-FolderSize translate_sizes(FolderReader& in);
+FolderSize translate_sizes(FolderReader& in, KeyHeads key_heads = KeyHeads::kAsConfigured);
+
+// For families whose code reads the networks' width from no key that others have: that of their tensors, once these are named.
+void take_feed_forward_length(FolderReader& in);
 
 // Angles of rotated positions and how they are stretched (rope_parameters, or rope_theta and rope_scaling). `rotated`: of a head's values.
 void translate_rope(FolderReader& in, const FolderSize& size, std::int32_t rotated);

@@ -19,7 +19,7 @@ ModelShape describe_gpt_neox(GgufKeys& keys) {
 }
 
 void translate_gpt_neox(FolderReader& in) {
-  const FolderSize size = translate_sizes(in);
+  const FolderSize size = translate_sizes(in, KeyHeads::kAsManyAsHeads);
   translate_rope(in, size, rotated_of(in, size, 0.25));
   in.name_tensors({});
   in.set("use_parallel_residual", in.config.flag({"use_parallel_residual"}, true));

@@ -26,9 +26,10 @@ constexpr std::pair<std::string_view, std::string_view> kGptJNames[] = {{"attn.q
                                                                         {"mlp.fc_in", "ffn_up"},   {"mlp.fc_out", "ffn_down"}};
 
 void translate_gptj(FolderReader& in) {
-  const FolderSize size = translate_sizes(in);
+  const FolderSize size = translate_sizes(in, KeyHeads::kAsManyAsHeads);
   translate_rope(in, size, static_cast<std::int32_t>(in.config.count({"rotary_dim"}, size.head_dim, 2, size.head_dim)));
   in.name_tensors(kGptJNames);
+  take_feed_forward_length(in);
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ constexpr std::pair<std::string_view, std::string_view> kMptNames[] = {{"attn.Wq
                                                                        {"transformer.norm_f", "output_norm"}};
 
 void translate_mpt(FolderReader& in) {
-  translate_sizes(in);
+  translate_sizes(in, KeyHeads::kAsManyAsHeads);
   in.set("attention.layer_norm_epsilon", in.config.number({"layer_norm_epsilon"}, 1e-5, 1e-12, 1.0));
   if (auto attention = in.config.part("attn_config")) {
     if (!attention->flag({"alibi"}, true))
@@ -47,9 +47,8 @@ void translate_mpt(FolderReader& in) {
   }
   in.name_tensors(kMptNames);
   // transformers reads no expansion_ratio, MosaicML's own code does.
-  if (const std::int64_t width = in.rows("blk.0.ffn_up.weight"); width > 0)
-    in.set("feed_forward_length", static_cast<std::uint64_t>(width));
-  in.remove("output.weight");  // always the embedding
+  take_feed_forward_length(in);
+  if (in.config.flag({"tie_word_embeddings"}, true)) in.remove("output.weight");
 }
 
 }  // namespace
