@@ -20,6 +20,8 @@ void LatentAttention::project(const step::Pass& pass, const LayerShape& shape, c
   products_.run(first, rows, space, [&](std::int64_t row, float* scratch) {
     return residual_.read(row, shape.attention_norm, layer.attention_norm, space, scratch);
   });
+  products_.add_bias(weights.query_down, space.narrow_query, rows);
+  products_.add_bias(layer.attention.key, space.key, rows);
   if (narrow) {
     products_.run({&query, 1}, rows, space, [&](std::int64_t row, float* scratch) {
       normalise(table_, latent.query_down_norm, weights.query_down_norm, space.narrow_query[row], scratch);

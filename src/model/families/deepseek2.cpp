@@ -50,6 +50,7 @@ void bend_attention(LayerShape& layer, std::int32_t index, const LatentSize& siz
   attention.key = linear("attn_kv_a_mqa", embedding, attention.head_dim);
   attention.value = {};
   attention.output = linear("attn_output", std::int64_t{attention.heads} * size.value, embedding);
+  latent.query_down.bias = attention.key.bias = attention.output.bias = Presence::kOptional;
   attention.latent = std::move(latent);
 }
 
@@ -95,6 +96,7 @@ ModelShape describe_deepseek2(GgufKeys& keys) {
     router.sum_epsilon = 1e-20F;
     if (router.groups > 1) router.group_best = std::min(2, router.experts() / router.groups);
   }
+  set_biases(model, Parts::kFeedForward, Presence::kOptional);
   take_prediction_layers(keys, model);
   return model;
 }

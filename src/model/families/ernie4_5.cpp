@@ -19,6 +19,8 @@ ModelShape describe_ernie45(GgufKeys& keys) {
 ModelShape describe_ernie45_moe(GgufKeys& keys) {
   ModelShape model = describe_ernie45(keys);
   add_experts(keys, model, {.normalised = true});
+  set_biases(model, Parts::kFeedForward, Presence::kOptional);
+  model.output.bias = Presence::kOptional;
   return model;
 }
 

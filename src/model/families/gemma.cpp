@@ -12,6 +12,7 @@ ModelShape describe_gemma(GgufKeys& keys) {
   ModelShape model = rms_decoder(keys);
   model.input.scale = std::sqrt(static_cast<float>(model.embedding));
   read_activation(keys, model, {Activation::kGeluTanh, Activation::kGelu});
+  set_biases(model, Parts::kAttention, Presence::kOptional);
   return model;
 }
 

@@ -18,6 +18,7 @@ ModelShape describe_gemma2(GgufKeys& keys) {
   read_windows(keys, model, 4096, 2);
   add_post_norms(model, "post_attention_norm", "post_ffw_norm");
   read_activation(keys, model, {Activation::kGeluTanh});
+  set_biases(model, Parts::kAttention, Presence::kOptional);
   model.input.scale = std::sqrt(static_cast<float>(model.embedding));
   model.output.cap = static_cast<float>(keys.number("final_logit_softcapping", 30.0, 0.0, 1e6));
   const auto score_cap = static_cast<float>(keys.number("attn_logit_softcapping", 50.0, 0.0, 1e6));

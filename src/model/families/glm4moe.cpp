@@ -24,6 +24,7 @@ ModelShape describe_glm4moe(GgufKeys& keys) {
 ModelShape describe_dots1(GgufKeys& keys) {
   ModelShape model = rms_decoder(keys);
   add_query_norms(model, NormShape::Kind::kRms);
+  set_biases(model, Parts::kAttention, Presence::kOptional);
   add_experts(keys, model, kSigmoidRouter);
   return model;
 }

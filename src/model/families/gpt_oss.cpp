@@ -17,7 +17,7 @@ constexpr float kLimit = 7.0F;
 ModelShape describe_gpt_oss(GgufKeys& keys) {
   ModelShape model = rms_decoder(keys);
   read_windows(keys, model, 128, 2);
-  set_biases(model, Parts::kAttention, Presence::kRequired);
+  set_biases(model, Parts::kAttention, Presence::kOptional);
   model.rotary.front().yarn_whole = keys.flag("rope.scaling.yarn_truncate", false);
   add_experts(keys, model, {.scoring = RouterShape::Scoring::kSoftmaxOfChosen});
   for (std::size_t i = 0; i < model.layers.size(); ++i) {

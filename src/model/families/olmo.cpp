@@ -15,6 +15,7 @@ ModelShape describe_olmo(GgufKeys& keys) {
     layer.attention.clip = clip;
     for (NormShape* norm : {&layer.attention_norm, &layer.feed_forward_norm}) norm->weight = norm->bias = Presence::kAbsent;
   }
+  set_biases(model, Parts::kAttention, Presence::kOptional);
   return model;
 }
 

@@ -13,6 +13,7 @@ ModelShape describe_olmo2(GgufKeys& keys) {
   add_post_norms(model, "post_attention_norm", "post_ffw_norm");
   add_query_norms(model, NormShape::Kind::kRms, true);
   drop_pre_norms(model);
+  set_biases(model, Parts::kAttention, Presence::kOptional);
   RopeParameters plain;
   plain.base = model.rotary.front().base;
   plain.rotated = model.rotary.front().rotated;
