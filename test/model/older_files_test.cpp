@@ -97,17 +97,17 @@ TEST(OlderFiles, OfQuantisedTypesKeepTheirValuesAndRoundTheirKeysToQ8) {
     const files::GgufTensor& values = *file->tensor("blk.0.attn_v_b.weight");
     EXPECT_EQ(keys.type, static_cast<std::uint32_t>(WeightType::kQ8_0));
     EXPECT_EQ(values.type, static_cast<std::uint32_t>(type));
-    std::vector<float> of_whole(512);
-    std::vector<float> of_part(512);
-    read_row(whole, 256 + 128 + 5, 512, of_whole.data());  // of the second head the sixth value
-    read_row(values, 128 + 5, 512, of_part.data());
+    std::vector<float> of_whole(256);
+    std::vector<float> of_part(256);
+    read_row(whole, 64 + 32 + 5, 256, of_whole.data());  // of the second head the sixth value
+    read_row(values, 32 + 5, 256, of_part.data());
     EXPECT_EQ(of_part, of_whole);
-    read_row(whole, 256 + 7, 512, of_whole.data());  // the eighth key
+    read_row(whole, 64 + 7, 256, of_whole.data());  // the eighth key
     float greatest = 0.0F;
     float difference = 0.0F;
-    for (std::size_t r = 0; r < 512; ++r) {
-      read_row(keys, 512 + static_cast<std::int64_t>(r), 128, of_part.data());
-      for (std::size_t i = 0; i < 128; ++i) greatest = std::max(greatest, std::fabs(of_part[i]));
+    for (std::size_t r = 0; r < 256; ++r) {
+      read_row(keys, 256 + static_cast<std::int64_t>(r), 32, of_part.data());
+      for (std::size_t i = 0; i < 32; ++i) greatest = std::max(greatest, std::fabs(of_part[i]));
       difference = std::max(difference, std::fabs(of_part[7] - of_whole[r]));
     }
     EXPECT_LE(difference, greatest / 254.0F * 1.01F) << "half a step of a block's scale";

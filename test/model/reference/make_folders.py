@@ -429,8 +429,8 @@ JOBS["kimi-k2"] = renamed("kimi-k2", lambda: T.DeepseekV3ForCausalLM(T.DeepseekV
         "n_shared_experts": 1, "routed_scaling_factor": 2.827, "norm_topk_prob": True, "scoring_func": "sigmoid",
         "topk_method": "noaux_tc", "rope_theta": 10000.0, "tie_word_embeddings": False, "moe_layer_freq": 1}, parted)
 
-# All that is said of DeepSeek-V2-Lite but for widths and counts of layers, heads and words.
-LITE = dict(kv_lora_rank=512, qk_nope_head_dim=128, qk_rope_head_dim=64, v_head_dim=128, n_routed_experts=64, num_experts_per_tok=6,
+# What is said of DeepSeek-V2-Lite, but smaller: latents of whole blocks of a K-quant.
+LITE = dict(kv_lora_rank=256, qk_nope_head_dim=32, qk_rope_head_dim=64, v_head_dim=32, n_routed_experts=16, num_experts_per_tok=6,
             n_shared_experts=2, moe_intermediate_size=8, first_k_dense_replace=1, num_hidden_layers=2, num_attention_heads=2,
             num_key_value_heads=2, q_lora_rank=None, n_group=1, topk_group=1, topk_method="greedy", norm_topk_prob=False,
             routed_scaling_factor=1.0, max_position_embeddings=163840, rms_norm_eps=1e-6)
