@@ -56,6 +56,7 @@ struct DraftStats {
 
   Counts drafted{};
   Counts accepted{};
+  std::uint64_t read = 0;  // tokens of texts that models which guess computed, because nobody had before
 };
 
 }  // namespace braid

@@ -24,7 +24,7 @@ store::StoreOptions store_options(const DiskOptions& options, const LoadedModel&
   store.limit_bytes = options.limit;
   store.ttl = std::chrono::duration_cast<std::chrono::seconds>(options.ttl);
   store.identity = loaded.kv_identity;
-  store.payload_bytes = loaded.language_model->kv_groups().block_bytes();
+  store.payload_bytes = loaded.language_model->saved_bytes();
   store.most_tokens = loaded.kv.context;
   store.least_buffers = least_buffers(loaded.language_model->kv_groups());
   return store;
@@ -48,8 +48,8 @@ bool restores_nothing(const model::KvGroups& groups) {
   return groups.states.blocks() > 0 && std::ranges::any_of(groups.groups, has_window);
 }
 
-std::size_t disk_buffer_bytes(const model::KvGroups& groups) {
-  return std::max(store::StoreOptions().buffer_memory, least_buffers(groups) * groups.block_bytes());
+std::size_t disk_buffer_bytes(const model::LanguageModel& model) {
+  return std::max(store::StoreOptions().buffer_memory, least_buffers(model.kv_groups()) * model.saved_bytes());
 }
 
 Result<std::unique_ptr<store::BlockStore>> open_store(const DiskOptions& options, const LoadedModel& loaded, boost::asio::io_context& loop,

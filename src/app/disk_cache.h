@@ -15,7 +15,7 @@ namespace braid::app {
 
 // Host memory that it takes at most, but for what records hold besides their blocks: at least two states fit, because a state is saved as a
 // whole.
-std::size_t disk_buffer_bytes(const model::KvGroups& groups);
+std::size_t disk_buffer_bytes(const model::LanguageModel& model);
 
 // Whether no sequence of such a model is ever restored: see Restorer::may_restore.
 bool restores_nothing(const model::KvGroups& groups);

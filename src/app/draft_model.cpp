@@ -2,6 +2,7 @@
 
 #include "app/loaded_model.h"
 #include "app/text_map.h"
+#include "model/kv_identity.h"
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -9,9 +10,8 @@
 
 namespace braid::app {
 
-Result<std::shared_ptr<model::ModelDrafter>> load_draft(const ModelOptions& options, const Loading& loading,
-                                                        const text::ModelCodec& codec) {
-  if (options.draft.empty()) return std::shared_ptr<model::ModelDrafter>();
+Result<LoadedDraft> load_draft(const ModelOptions& options, const Loading& loading, const text::ModelCodec& codec) {
+  if (options.draft.empty()) return LoadedDraft{};
   const Result<files::GgufFile> file = open_model(options.draft);
   if (!file) return file.error();
   const Result<const kernels::KernelTable*> table =
@@ -35,12 +35,17 @@ Result<std::shared_ptr<model::ModelDrafter>> load_draft(const ModelOptions& opti
   packing.context.reset();
   const std::string key = weights_key(packing, **table);
   if (loading.shelf != nullptr) load.weights = loading.shelf->find(key);
+  LoadedDraft draft;
+  if (loading.identify_kv)
+    draft.revision = model::model_revision(*file, loading.packers != nullptr ? *loading.packers : *loading.team, load.progress);
   auto language_model = model::LanguageModel::load(*file, **table, std::move(load));
   if (!language_model) return language_model.error();
   if (loading.shelf != nullptr) loading.shelf->put(key, (*language_model)->first()->weights);
   if ((*language_model)->kv_groups().states.blocks() > 0)
     return invalid_argument(fmt::format("--draft {}: a model with recurrent layers cannot go back behind a wrong guess", options.draft));
-  return std::make_shared<model::ModelDrafter>(std::move(*language_model), static_cast<std::size_t>(loading.max_batch), std::move(map));
+  draft.drafter =
+      std::make_shared<model::ModelDrafter>(std::move(*language_model), static_cast<std::size_t>(loading.max_batch), std::move(map));
+  return draft;
 }
 
 }  // namespace braid::app

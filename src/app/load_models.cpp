@@ -27,7 +27,7 @@ Result<MemoryLeft> memory_left_for(const ModelOptions& options, std::uint64_t un
 
 // What a model will take that has not been touched: it counts as taken.
 std::uint64_t untouched_bytes(const LoadedModel& loaded, bool identify_kv) {
-  return loaded.language_model->workspace_bytes() + (identify_kv ? disk_buffer_bytes(loaded.language_model->kv_groups()) : 0);
+  return loaded.language_model->workspace_bytes() + (identify_kv ? disk_buffer_bytes(*loaded.language_model) : 0);
 }
 
 Result<LoadedModel> load_named_weights(const ServedModelOptions& options, const files::GgufFile& file, const Loading& loading) {
@@ -37,6 +37,14 @@ Result<LoadedModel> load_named_weights(const ServedModelOptions& options, const 
   if (options.pooling) weights->pooling = *options.pooling;
   weights->settings = options.settings;
   return weights;
+}
+
+// Of blocks on disk, which have the draft's keys and values as well.
+std::string identity_of(const LoadedModel& loaded) {
+  std::string identity = model::kv_identity(loaded.model_revision, *loaded.language_model);
+  if (loaded.draft != nullptr && loaded.draft->saved_bytes() > 0)
+    identity += " draft: " + model::kv_identity(loaded.draft_revision, loaded.draft->model());
+  return identity;
 }
 
 Result<void> allocate_kv(LoadedModel& loaded, const KvDemand& demand) {
@@ -117,7 +125,7 @@ Result<std::vector<LoadedModel>> load_models(std::span<const ServedModelOptions>
   if (!left) return left.error();
   if (const Result<void> divided = divide_kv(loaded, models, loading.max_batch, *left); !divided) return divided.error();
   for (LoadedModel& model : loaded)
-    if (loading.identify_kv) model.kv_identity = model::kv_identity(model.model_revision, *model.language_model);
+    if (loading.identify_kv) model.kv_identity = identity_of(model);
   return loaded;
 }
 
@@ -128,7 +136,7 @@ Result<LoadedModel> load_beside(const ServedModelOptions& options, const files::
   KvDemand demand = demand_of(*loaded, options.model, loading.max_batch);
   demand.bytes = kv_bytes;
   if (const Result<void> allocated = allocate_kv(*loaded, demand); !allocated) return allocated.error();
-  if (loading.identify_kv) loaded->kv_identity = model::kv_identity(loaded->model_revision, *loaded->language_model);
+  if (loading.identify_kv) loaded->kv_identity = identity_of(*loaded);
   return loaded;
 }
 

@@ -288,7 +288,8 @@ Result<LoadedModel> load_weights(const ModelOptions& options, const files::GgufF
     if (const auto fits = check_memory(file, **table, options, load, loading.untouched); !fits) return fits.error();
   auto draft = load_draft(options, loading, *loaded.codec);
   if (!draft) return draft.error();
-  load.drafter = loaded.draft = std::move(*draft);
+  load.drafter = loaded.draft = std::move(draft->drafter);
+  loaded.draft_revision = draft->revision;
   cache::PrefixKey revision;
   if (loading.identify_kv)
     revision = model::model_revision(file, loading.packers != nullptr ? *loading.packers : *loading.team, load.progress);
@@ -341,6 +342,7 @@ sched::SchedulerOptions scheduler_options(const LoadedModel& loaded, const Batch
   options.kv_verify = batch.kv_verify;
   options.kv_identity = loaded.kv_identity;
   options.context_length = loaded.kv.context;
+  options.draft_bytes = loaded.language_model->saved_bytes() - loaded.language_model->kv_groups().block_bytes();
   options.block_tokens = block_tokens;
   options.groups = loaded.language_model->kv_groups().visibilities();
   options.block_use = loaded.language_model->kv_groups().block_use();

@@ -50,7 +50,8 @@ struct LoadedModel {
   std::string weights_digest;  // model_digest()
   Eyes eyes;
   KvBudget kv;
-  cache::PrefixKey model_revision;                // digest of the file; of no meaning unless asked for, as the next one
+  cache::PrefixKey model_revision;                // digest of the file; of no meaning unless asked for, as the next ones
+  cache::PrefixKey draft_revision;                // and of the draft's
   std::string kv_identity;                        // see model/kv_identity.h
   std::unique_ptr<store::BlockStore> disk_cache;  // null: none
   const kernels::KernelTable* table = nullptr;

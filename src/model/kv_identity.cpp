@@ -84,7 +84,7 @@ std::vector<TensorPiece> pieces_of(const files::GgufFile& file) {
 cache::PrefixKey numerics_digest(LanguageModel& model) {
   const KvGroups& kv = model.kv_groups();
   const auto pieces = static_cast<std::size_t>(kv.count() + kv.states.blocks());
-  std::vector<std::byte> bytes(pieces * kv.block_bytes());
+  std::vector<std::byte> bytes(pieces * model.saved_bytes());
   step::StepPlan plan;
   step::StepResult result;
   const auto execute = [&] {
@@ -103,7 +103,7 @@ cache::PrefixKey numerics_digest(LanguageModel& model) {
   plan.clear();
   for (std::int32_t piece = 0; std::cmp_less(piece, pieces); ++piece) {
     const std::int32_t part = piece - kv.count();  // of the state, if not negative
-    plan.saves.push_back({piece, bytes.data() + static_cast<std::size_t>(piece) * kv.block_bytes(), part < 0 ? piece : step::kStateGroup,
+    plan.saves.push_back({piece, bytes.data() + static_cast<std::size_t>(piece) * model.saved_bytes(), part < 0 ? piece : step::kStateGroup,
                           std::max(part, 0)});
   }
   execute();

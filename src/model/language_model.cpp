@@ -113,7 +113,8 @@ LanguageModel::LanguageModel(const ModelShape& model, const kernels::KernelTable
       classes_(first_->head.classes()), parameters_(first_->weights->parameters), weight_bytes_(first_->weights->packed_bytes),
       space_(std::move(space)), logit_rows_(static_cast<std::size_t>(logit_rows_at_once(model_.vocab, options_.pass_rows))),
       slots_(static_cast<std::size_t>(options_.max_batch)), pools_(slots_.size()), outputs_(slots_.size()),
-      hidden_(static_cast<std::size_t>(model_.embedding)), next_(slots_.size(), 0), drafts_(slots_.size(), model_.vocab, options_.drafter) {
+      hidden_(static_cast<std::size_t>(model_.embedding)), next_(slots_.size(), 0), drafts_(slots_.size(), model_.vocab, options_.drafter),
+      draft_bytes_(shares_blocks() ? drafts_.saved_bytes() : 0) {
   samplers_.reserve(static_cast<std::size_t>(team_.size()));
   for (int member = 0; member < team_.size(); ++member)
     samplers_.emplace_back(table, model_.vocab, context_);  // a copy would lose its reserve
@@ -162,7 +163,9 @@ void LanguageModel::compute(const step::StepPlan& plan, step::StepResult& result
 }
 
 void LanguageModel::run(const step::StepPlan& plan, step::StepResult& result) {
+  drafts_.clear();
   move_blocks(plan, result);
+  if (draft_bytes_ > 0) move_drafts(plan);
   start_pass();
   start_slots(plan);
   result.rows.resize(plan.rows.size());
@@ -287,13 +290,13 @@ void LanguageModel::give_vector(const step::GivenVectors& given, std::int32_t in
 
 // What the sequences of all rows that verify may say next.
 void LanguageModel::draft(const step::StepPlan& plan, step::StepResult& result) {
-  drafts_.clear();
   const bool is_recurrent = kv_groups_.states.blocks() > 0;
   std::int32_t left = is_recurrent ? std::min(space_.shape.drafts, options_.pass_rows - 1) : std::numeric_limits<std::int32_t>::max();
   for (const step::StepRow& row : plan.rows) {
     const std::int32_t room = std::min(draft_room(row), left);
     left -= is_recurrent ? room : 0;
-    drafts_.add(row.slot, static_cast<std::size_t>(room));
+    const std::size_t blocks = shares_blocks() ? row.block_count : 0;
+    drafts_.add(row.slot, static_cast<std::size_t>(room), std::span(plan.blocks).subspan(row.block_begin, blocks));
   }
   drafts_.make(slots_);
   result.draft_failure = drafts_.failure();

@@ -97,6 +97,8 @@ class LanguageModel final : public step::StepExecutor {
   const ModelShape& shape() const { return model_; }
   // What tokens of a group see: a block that is invisible to a row may be -1 in its block table (step.h).
   const KvGroups& kv_groups() const { return kv_groups_; }
+  // Of a buffer that a block is saved to or loaded from: the block's, and what drafters have of it.
+  std::size_t saved_bytes() const { return kv_groups_.block_bytes() + draft_bytes_; }
   // Of the first group, which is the only one where all layers see alike.
   const KvLayout& kv_layout() const { return kv_groups_.layout(0); }
   std::int32_t context_length() const { return context_; }
@@ -167,6 +169,9 @@ class LanguageModel final : public step::StepExecutor {
   const step::GivenVectors* given_at(const step::StepPlan& plan, const step::StepRow& row, std::int32_t index) const;
   void give_vector(const step::GivenVectors& given, std::int32_t index, std::int32_t& shift);
   std::int64_t given_width() const { return std::int64_t{model_.embedding} * (1 + options_.media_layers); }
+  // Blocks of the first group have all positions of their sequences, so that a drafter's may lie beside them.
+  bool shares_blocks() const { return kv_groups_.groups.front().visibility.window == 0; }
+  void move_drafts(const step::StepPlan& plan);
   void draft(const step::StepPlan& plan, step::StepResult& result);
   std::int32_t draft_room(const step::StepRow& row) const;
   void place_drafts(std::size_t index, step::RowResult& row_result, step::StepResult& result) const;
@@ -214,6 +219,7 @@ class LanguageModel final : public step::StepExecutor {
   std::shared_ptr<const Weights> heads_weights_;  // of the first revision, with which they guess
   std::shared_ptr<HeadDrafter> heads_;            // null: there are none
   Drafts drafts_;                                 // of the plan's rows
+  const std::size_t draft_bytes_;                 // that drafters have of a saved block; 0 where they have none of the model's blocks
   std::vector<std::uint8_t> settled_;             // by row of the plan: a guess of it was wrong, or it has ended
   const Decoder* decoder_ = nullptr;              // of pass_
   std::vector<std::uint8_t> added_;               // by row of the plan: it has been put into a pass

@@ -85,4 +85,10 @@ void LanguageModel::move_blocks(const step::StepPlan& plan, step::StepResult& re
   kv_->give_back(plan.given_back);
 }
 
+// Behind the model's own in the buffers, which begin as zeros.
+void LanguageModel::move_drafts(const step::StepPlan& plan) {
+  for (const step::BlockCopy& save : plan.saves) std::memset(save.bytes + kv_groups_.block_bytes(), 0, draft_bytes_);
+  drafts_.move(plan, kv_groups_.block_bytes());
+}
+
 }  // namespace braid::model

@@ -140,6 +140,7 @@ class DiskTier {
   const std::size_t block_tokens_;
   const std::int32_t groups_;  // that have records
   const std::int32_t state_blocks_;
+  const std::size_t draft_bytes_;
   const std::size_t reserved_buffers_;  // not for prefetching
   std::function<void()> on_progress_;
   std::vector<Save> saves_;                                   // for the next plan

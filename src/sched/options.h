@@ -6,6 +6,7 @@
 #include "step/visibility.h"
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -39,9 +40,10 @@ struct SchedulerOptions {
   std::chrono::milliseconds stall_drop{300'000};  // and one after so long is ended
   bool prefix_cache = true;                       // whether full blocks are found again by what they hold
   std::string kv_identity;                        // what keys and values depend on besides the sequence: see PrefixIndex
-  bool kv_verify = false;                         // the prefix cache is written and compared with, never read
-  bool disk_always = false;                       // whether what the disk has is read even when computing it has been faster
-  bool write_through = false;  // whether the disk tier, if any, gets blocks when they are full, not when they are evicted
+  std::size_t draft_bytes = 0;  // of a block on disk those at its end that a model which guesses has of it: no answer depends on them
+  bool kv_verify = false;       // the prefix cache is written and compared with, never read
+  bool disk_always = false;     // whether what the disk has is read even when computing it has been faster
+  bool write_through = false;   // whether the disk tier, if any, gets blocks when they are full, not when they are evicted
 };
 
 // The first thing wrong with them, as a sentence that names the option.

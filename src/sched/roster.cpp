@@ -25,7 +25,7 @@ constexpr std::int32_t kPassWindow = 16;
 Roster::Roster(const SchedulerOptions& options, store::BlockStore* store, std::function<void()> on_progress)
     : block_tokens_(options.block_tokens), groups_(options.groups, options.block_tokens, options.state_blocks),
       pool_(options.blocks, groups_.count() + 1), target_(options.blocks), write_through_(options.write_through),
-      kv_verify_(options.kv_verify), queue_(options.priority_ageing) {
+      has_drafts_(options.draft_bytes > 0), kv_verify_(options.kv_verify), queue_(options.priority_ageing) {
   if (options.prefix_cache) {
     prefix_index_.emplace(pool_, options.block_tokens, cache::xxh3_key, options.kv_identity, groups_.of_index());
     prefix_index_->bound_states(options.most_state_blocks);
@@ -167,7 +167,13 @@ void Roster::count_reuse(Sequence& sequence) {
 void Roster::publish(Sequence& sequence) {
   publish_full(sequence);
   if (sequence.state != nullptr) publish_states(sequence, kNoNode);
-  if (write_through_ && restorer_) restorer_->save_full(sequence);
+  if (write_through_ && restorer_ && !awaits_drafts(sequence)) restorer_->save_full(sequence);
+}
+
+// A model that guesses reads what it lacks of the text when guesses are wanted, which is later than it is published.
+bool Roster::awaits_drafts(const Sequence& sequence) const {
+  const DraftMethod method = sequence.speculation.method;
+  return has_drafts_ && (method == DraftMethod::kAuto || method == DraftMethod::kDraft);
 }
 
 void Roster::publish_full(Sequence& sequence) {
@@ -294,6 +300,7 @@ void Roster::remove(Sequence& sequence, bool is_cancelled) {
   queue_.forget(sequence);
   sequence.phase = SequencePhase::kDone;
   sequence.restoration.reset();
+  if (write_through_ && restorer_ && awaits_drafts(sequence) && !sequence.blocks.empty()) restorer_->save_full(sequence);
   stop_sharing(sequence);
   if (!sequence.progress.is_in_flight()) settle(sequence);
 }

@@ -169,6 +169,7 @@ class Roster {
   bool follow(Sequence& sequence);
   void return_woken();
   void stop_sharing(Sequence& sequence);
+  bool awaits_drafts(const Sequence& sequence) const;
   void publish_full(Sequence& sequence);
   cache::BlockId publish_tail(Sequence& sequence);
   void reuse_state(Sequence& sequence);
@@ -197,6 +198,7 @@ class Roster {
   std::optional<cache::PrefixIndex> prefix_index_;
   std::optional<Restorer> restorer_;  // none without a disk tier
   const bool write_through_;
+  const bool has_drafts_;      // in blocks that are written to disk
   double prefill_rate_ = 0.0;  // tokens per second; 0: not known
   std::optional<SharedPrefill> shared_prefill_;
   const bool kv_verify_;

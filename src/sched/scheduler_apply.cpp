@@ -178,6 +178,7 @@ void Scheduler::count(const Step& step, const StepShape& planned) {
   counters_.decode_seconds += seconds * (1.0 - share);
   if (step.result.failure) return pace_.pass_over(shape);
   counters_.prompt_tokens += static_cast<std::uint64_t>(shape.prefill_tokens);
+  counters_.drafts.read += static_cast<std::uint64_t>(step.result.draft_work.read);
   counters_.step_tokens.observe(static_cast<std::uint64_t>(shape.prefill_tokens + shape.decode_rows));
   // A step that skipped rows was shorter than its shape says, one that moved blocks was longer.
   const bool all_ran = std::ranges::all_of(step.result.rows, [](const step::RowResult& row) { return row.ran; });

@@ -121,7 +121,8 @@ struct GivenVectors {
 inline constexpr std::int32_t kStateGroup = -1;
 
 // A whole block of the arena and a buffer of as many bytes, which belongs to the strand until the step is back. What the group, or the
-// state, does not use of its blocks is zero in the buffer.
+// state, does not use of its blocks is zero in the buffer. Where a model guesses for the large one, what it has of the same positions lies behind
+// (LanguageModel::saved_bytes).
 struct BlockCopy {
   std::int32_t block = 0;
   std::byte* bytes = nullptr;
@@ -236,6 +237,7 @@ struct DraftWork {
   double seconds = 0.0;
   std::int32_t passes = 0;
   std::int32_t rows = 0;
+  std::int32_t read = 0;  // tokens of their texts that it computed before it guessed
 };
 
 struct StepResult {

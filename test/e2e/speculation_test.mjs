@@ -5,7 +5,7 @@ import { symlinkSync } from "node:fs";
 import { test } from "node:test";
 import path from "node:path";
 import { braidBinary, Process, serve, sourceFolder, temporaryFolder } from "./support/processes.mjs";
-import { collect, metrics, post } from "./support/client.mjs";
+import { collect, eventually, metric, metrics, post } from "./support/client.mjs";
 import { recurrentModel } from "./support/recurrent_model.mjs";
 
 const story = "Once upon a time, a brave fox named Luna lived in the castle. She loved her kite more than anything. ";
@@ -146,6 +146,40 @@ test("a small model guesses for the embedded one", async (t) => {
   assert.equal(answer.timings.draft_n_accepted, accepted);
   const counts = await metrics(guessing.url);
   assert.ok(counts.get(`braid_draft_tokens_accepted_total{source="draft",position="1"}`) > 0);
+});
+
+// What a draft model has read of a text goes with the blocks of the model that it guesses for.
+test("a draft model reads a text once: not behind a hit, for each choice, or after a restart from disk", async (t) => {
+  const draft = path.join(sourceFolder, "models/demo-draft-q8_0.gguf");
+  const folder = temporaryFolder(t);
+  const args = ["--no-warmup", "--draft", draft, "--kv-memory", "64M", "--kv-disk", folder, "--kv-disk-write", "through", "--kv-disk-read", "always"];
+  const plain = await serve(t, ["--no-warmup", "--speculate", "off", "--kv-memory", "64M"]);
+  const prompt = story.repeat(12);
+  const wish = (ending, more = {}) => ({ prompt: prompt + ending, max_tokens: 40, temperature: 0, ignore_eos: true, speculative: { method: "draft" }, ...more });
+  const ask = async (server, body) => {
+    const before = await metrics(server.url);
+    const answer = await (await post(`${server.url}/v1/completions`, body)).json();
+    const after = await metrics(server.url);
+    const grown = (name) => after.get(name) - before.get(name);
+    const expected = await (await post(`${plain.url}/v1/completions`, { ...body, speculative: undefined })).json();
+    assert.deepEqual(answer.choices, expected.choices);
+    return { read: grown("braid_draft_read_tokens_total"), guessed: grown(`braid_draft_tokens_total{source="draft",position="1"}`), known: answer.usage.prompt_tokens };
+  };
+  const server = await serve(t, args);
+  const cold = await ask(server, wish("One day, the fox"));
+  assert.ok(cold.guessed > 0 && cold.read > cold.known, JSON.stringify(cold));
+  const few = cold.known / 2;
+  const hit = await ask(server, wish("In the morning, an owl"));
+  assert.ok(hit.guessed > 0 && hit.read < few, JSON.stringify(hit));
+  const choices = await ask(server, wish("At night, a bear", { n: 3, temperature: 0.9, seed: 8 }));
+  assert.ok(choices.read < 2 * few, JSON.stringify(choices));
+  await eventually("blocks are written", async () => (await metric(server.url, "braid_disk_cache_writes_total")) * 16 > cold.known - 16);
+  server.child.kill("SIGTERM");
+  await server.exited;
+  const again = await serve(t, args);
+  const restored = await ask(again, wish("One day, the fox"));
+  assert.ok(await metric(again.url, "braid_prefix_cache_disk_hit_tokens_total") > few, "nothing was restored");
+  assert.ok(restored.guessed > 0 && restored.read < few, JSON.stringify(restored));
 });
 
 test("one guesses for several models, and for those that are loaded later", async (t) => {

@@ -206,7 +206,7 @@ TEST(Drafts, OfADrafterThatThrowsAreMissingAndItIsNotAskedForEver) {
   drafts.start(start, {});
   const auto make = [&] {
     drafts.clear();
-    drafts.add(0, 4);
+    drafts.add(0, 4, {});
     drafts.make(slots);
   };
   make();

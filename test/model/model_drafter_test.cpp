@@ -100,7 +100,7 @@ TEST(Confidence, IsWhatGuessesHaveComeTo) {
 
 std::vector<TokenId> drafted(ModelDrafter& drafter, step::SlotId slot, const std::vector<TokenId>& text, std::size_t room = 4) {
   std::vector<TokenId> guesses(room);
-  DraftWish wish{slot, text, guesses, 0};
+  DraftWish wish{.slot = slot, .text = text, .guesses = guesses};
   drafter.draft(std::span(&wish, 1));
   guesses.resize(wish.count);
   return guesses;

@@ -108,7 +108,7 @@ model::KvTensors compute(model::LanguageModel& model, const std::vector<TokenId>
     plan.starts.clear();
   }
   model::KvTensors tensors(groups, count);
-  std::vector<std::byte> bytes(groups.block_bytes());
+  std::vector<std::byte> bytes(model.saved_bytes());
   for (std::int32_t block = 0; block < keys; ++block) {
     plan.clear();
     plan.saves.push_back({block, bytes.data(), block / blocks});

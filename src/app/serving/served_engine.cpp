@@ -150,7 +150,7 @@ class LanguageEngine final : public ServedEngine {
 
  private:
   std::uint64_t block_bytes() const { return model_.language_model->kv_groups().block_bytes(); }
-  // Its pool keeps its first size.
+  // Counted at its first size, though it gives back what the model's pool does.
   std::uint64_t draft_bytes() const {
     if (model_.draft == nullptr) return 0;
     return model_.draft->model().weight_bytes() + static_cast<std::uint64_t>(model_.kv.blocks) * model_.draft->block_bytes();

@@ -11,11 +11,10 @@ namespace braid::model {
 Drafts::Drafts(std::size_t slots, std::int32_t vocab, std::shared_ptr<Drafter> model, std::shared_ptr<Drafter> heads)
     : vocab_(vocab), asked_{Asked{.drafter = std::move(model), .source = DraftSource::kDraft},
                             Asked{.drafter = std::move(heads), .source = DraftSource::kMtp}},
-      has_asked_(slots), texts_(slots), mask_((static_cast<std::size_t>(vocab) + 31) / 32) {}
+      texts_(slots), mask_((static_cast<std::size_t>(vocab) + 31) / 32) {}
 
 void Drafts::start(const step::SlotStart& start, std::span<const TokenId> known) {
   texts_[start.slot].start(start, known);
-  has_asked_[start.slot] = false;
   for (const Asked& asked : asked_)
     if (asked.drafter != nullptr) asked.drafter->start(start);
 }
@@ -24,6 +23,26 @@ void Drafts::end(step::SlotId slot) {
   texts_[slot].clear();
   for (const Asked& asked : asked_)
     if (asked.drafter != nullptr) asked.drafter->end(slot);
+}
+
+std::size_t Drafts::saved_bytes() const {
+  std::size_t bytes = 0;
+  for (const Asked& asked : asked_)
+    if (asked.drafter != nullptr) bytes += asked.drafter->saved_bytes();
+  return bytes;
+}
+
+// Who does not keep up with the blocks is not asked any more.
+void Drafts::move(const step::StepPlan& plan, std::size_t block_bytes) {
+  for (Asked& asked : asked_) {
+    if (asked.drafter == nullptr) continue;
+    try {
+      asked.drafter->move(plan, block_bytes);
+    } catch (...) {
+      failure_ = std::current_exception();
+      asked.drafter.reset();
+    }
+  }
 }
 
 void Drafts::clear() {
@@ -54,7 +73,7 @@ void Drafts::make(std::span<const Slot> slots) {
     std::fill_n(sources_.begin() + static_cast<std::ptrdiff_t>(row.begin), row.room, source);
     Asked* const asked = count == 0 ? asked_by(text.method()) : nullptr;
     if (asked == nullptr) continue;
-    asked->wishes.push_back({row.slot, text.tokens(), guesses, 0});
+    asked->wishes.push_back({.slot = row.slot, .text = text.tokens(), .guesses = guesses, .blocks = row.blocks});
     asked->wishing.push_back(i);
   }
   for (Asked& asked : asked_)
@@ -83,13 +102,13 @@ void Drafts::ask(Asked& asked) {
   }
   work_.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   work_.rows += static_cast<std::int32_t>(asked.wishes.size());
-  bool reads_text = false;  // which happens once, and tells nothing of a pass
+  bool reads_text = false;  // which tells nothing of a pass
   for (std::size_t i = 0; i < asked.wishes.size(); ++i) {
     Row& row = rows_[asked.wishing[i]];
     row.count = std::min(asked.wishes[i].count, row.room);
     work_.passes = std::max(work_.passes, static_cast<std::int32_t>(row.count));
-    if (!has_asked_[row.slot]) reads_text = true;
-    has_asked_[row.slot] = true;
+    work_.read += static_cast<std::int32_t>(asked.wishes[i].read);
+    if (asked.wishes[i].read > kUsualRead) reads_text = true;
     std::fill_n(sources_.begin() + static_cast<std::ptrdiff_t>(row.begin), row.count, asked.source);
   }
   if (reads_text) work_.passes = 0;

@@ -27,9 +27,16 @@ class Drafts {
   // Its sequence is over.
   void end(step::SlotId slot);
 
-  // A step: clear(), then add() for each of its rows, `room` being 0 where nothing is to be guessed, then make().
+  // What drafters have of a block that is saved (Drafter::saved_bytes()).
+  std::size_t saved_bytes() const;
+
+  // A step: clear(), then move(), then add() for each of its rows, `room` being 0 where nothing is to be guessed, then make(). `blocks` as in
+  // DraftWish; they stay until then.
   void clear();
-  void add(step::SlotId slot, std::size_t room) { rows_.push_back({slot, room, guesses_.size(), 0}), resize(room); }
+  void move(const step::StepPlan& plan, std::size_t block_bytes);
+  void add(step::SlotId slot, std::size_t room, std::span<const std::int32_t> blocks) {
+    rows_.push_back({slot, room, blocks, guesses_.size(), 0}), resize(room);
+  }
   // `slots` by their ids.
   void make(std::span<const Slot> slots);
 
@@ -42,11 +49,13 @@ class Drafts {
   const std::exception_ptr& failure() const { return failure_; }
 
  private:
-  static constexpr int kMostFailures = 3;  // in a row; then it is not asked any more
+  static constexpr int kMostFailures = 3;        // in a row; then it is not asked any more
+  static constexpr std::size_t kUsualRead = 16;  // tokens of a text that a guess comes with; of more the pass takes longer
 
   struct Row {
     step::SlotId slot = 0;
     std::size_t room = 0;
+    std::span<const std::int32_t> blocks;
     std::size_t begin = 0;  // in guesses_
     std::size_t count = 0;
   };
@@ -69,7 +78,6 @@ class Drafts {
   std::array<Asked, 2> asked_;
   std::exception_ptr failure_;
   step::DraftWork work_;
-  std::vector<bool> has_asked_;      // by slot: its drafter has read the text's beginning
   std::vector<SequenceText> texts_;  // by slot
   std::vector<Row> rows_;            // of the plan
   std::vector<TokenId> guesses_;

@@ -145,6 +145,7 @@ bool HeadDrafter::read(DraftWish& wish, std::int32_t& room) {
   pass_.picked.push_back(static_cast<std::int32_t>(pass_.tokens.size()) - 1);
   cache.held += count;
   cache.heard.clear();
+  wish.read = static_cast<std::size_t>(count);
   room -= count;
   going_.push_back({&wish, index, std::vector<float>(width)});
   return true;

@@ -99,6 +99,7 @@ void add_drafts(FamilyList& families, const DraftStats& drafts) {
   add_counts(families, "draft_tokens_total", "Tokens guessed, by where they came from and their place among those guessed at once.",
              drafts.drafted);
   add_counts(families, "draft_tokens_accepted_total", "Of these, those that were right and became part of answers.", drafts.accepted);
+  families.counter("draft_read_tokens_total", "Tokens of texts that a model which guesses has read to do so.", drafts.read);
 }
 
 void add_disk(FamilyList& families, const DiskCacheStats& disk) {
