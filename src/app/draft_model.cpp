@@ -2,16 +2,40 @@
 
 #include "app/loaded_model.h"
 #include "app/text_map.h"
+#include "files/hf_folder.h"
+#include "model/families/families.h"
 #include "model/kv_identity.h"
 
 #include <fmt/format.h>
+#include <optional>
 #include <spdlog/spdlog.h>
 #include <utility>
 
 namespace braid::app {
 
-Result<LoadedDraft> load_draft(const ModelOptions& options, const Loading& loading, const text::ModelCodec& codec) {
+namespace {
+
+// nullopt: it is none.
+Result<std::optional<model::EagleHead>> open_eagle(const std::string& path, const files::GgufFile& model) {
+  if (!files::is_folder(path)) return std::optional<model::EagleHead>();
+  const Result<files::HfFolder> folder = files::HfFolder::open(path);
+  if (!folder) return folder.error();
+  if (!model::is_eagle_head(*folder)) return std::optional<model::EagleHead>();
+  const Result<model::ModelShape> shape = model::describe_model(model);
+  if (!shape) return shape.error();
+  Result<model::EagleHead> head = model::read_eagle_head(*folder, *shape);
+  if (!head) return head.error();
+  return std::optional(std::move(*head));
+}
+
+}  // namespace
+
+Result<LoadedDraft> load_draft(const ModelOptions& options, const Loading& loading, const files::GgufFile& model,
+                               const text::ModelCodec& codec) {
   if (options.draft.empty()) return LoadedDraft{};
+  Result<std::optional<model::EagleHead>> eagle = open_eagle(options.draft, model);
+  if (!eagle) return eagle.error();
+  if (*eagle) return LoadedDraft{nullptr, std::make_shared<const model::EagleHead>(std::move(**eagle)), {}};
   const Result<files::GgufFile> file = open_model(options.draft);
   if (!file) return file.error();
   const Result<const kernels::KernelTable*> table =

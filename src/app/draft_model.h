@@ -4,7 +4,9 @@
 #include "app/options.h"
 #include "braid/result.h"
 #include "cache/prefix_index.h"
+#include "files/gguf.h"
 #include "model/drafting/model_drafter.h"
+#include "model/families/eagle3.h"
 #include "text/codec.h"
 
 #include <memory>
@@ -14,12 +16,14 @@ namespace braid::app {
 struct Loading;
 
 struct LoadedDraft {
-  std::shared_ptr<model::ModelDrafter> drafter;  // null: none was asked for
-  cache::PrefixKey revision;                     // model::model_revision(), where loading.identify_kv
+  std::shared_ptr<model::ModelDrafter> drafter;   // null: none was asked for, or
+  std::shared_ptr<const model::EagleHead> eagle;  // it is a head for this model
+  cache::PrefixKey revision;                      // model::model_revision(), where loading.identify_kv
 };
 
-// options.draft. It computes with loading.team and reads `codec`, that of the model which it guesses for: both
+// options.draft, a model or a folder with a head for `model`. It computes with loading.team and reads `codec`, that of the model: both
 // outlive it. Its KV pool is not there yet.
-Result<LoadedDraft> load_draft(const ModelOptions& options, const Loading& loading, const text::ModelCodec& codec);
+Result<LoadedDraft> load_draft(const ModelOptions& options, const Loading& loading, const files::GgufFile& model,
+                               const text::ModelCodec& codec);
 
 }  // namespace braid::app

@@ -284,10 +284,11 @@ Result<LoadedModel> load_weights(const ModelOptions& options, const files::GgufF
     if (!ranks) return ranks.error();
     loaded.ranks = std::move(*ranks);
   }
+  auto draft = load_draft(options, loading, file, *loaded.codec);
+  if (!draft) return draft.error();
+  load.eagle = std::move(draft->eagle);
   if (load.weights == nullptr && loaded.ranks == nullptr)
     if (const auto fits = check_memory(file, **table, options, load, loading.untouched); !fits) return fits.error();
-  auto draft = load_draft(options, loading, *loaded.codec);
-  if (!draft) return draft.error();
   load.drafter = loaded.draft = std::move(draft->drafter);
   loaded.draft_revision = draft->revision;
   cache::PrefixKey revision;

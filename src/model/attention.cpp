@@ -33,7 +33,8 @@ void Attention::project(const step::Pass& pass, const LayerShape& shape, const L
   const std::array projections{product(weights.query, space.query), product(weights.key, space.key), product(weights.value, space.value),
                                Product{&weights.gate.matrix, space.attention_gate}};
   const bool has_gate = shape.attention.gate.outputs > 0;
-  products_.run(std::span(projections).first(has_gate ? 4 : 3), rows, space, [&](std::int64_t row, float* scratch) {
+  products_.run(std::span(projections).first(has_gate ? 4 : 3), rows, space, [&](std::int64_t row, float* scratch) -> const float* {
+    if (shape.reads_beside) return space.beside[row];
     return residual_.read(row, shape.attention_norm, layer.attention_norm, space, scratch);
   });
   team_.for_chunks(rows, kRowChunk, [&](std::int64_t begin, std::int64_t end, int) {

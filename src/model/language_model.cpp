@@ -1,6 +1,8 @@
 #include "model/language_model.h"
 
 #include "kernels/numerics.h"
+#include "model/drafting/eagle_drafter.h"
+#include "model/drafting/mtp_drafter.h"
 #include "model/families/families.h"
 #include "model/require.h"
 
@@ -43,7 +45,7 @@ Result<Dimensions> read_dimensions(const files::GgufFile& file, const kernels::K
         fmt::format("a KV limit of {} tokens was asked for, expected more than the {} that are always kept", options.kv_limit, kSinkTokens),
         {}};
   model->kv_limit = options.kv_limit;
-  if (!options.heads || options.passes != nullptr || options.exchange != nullptr) model->prediction.reset();
+  if (!options.heads || options.eagle != nullptr || options.passes != nullptr || options.exchange != nullptr) model->prediction.reset();
   return Dimensions{.model = *model,
                     .context = context,
                     .kv = model->kv_groups(block, options.kv_type.value_or(table.kv_type), options.packing.share),
@@ -60,16 +62,37 @@ std::int32_t logit_rows_at_once(std::int32_t vocab, std::int32_t pass_rows) {
   return static_cast<std::int32_t>(std::clamp<std::int64_t>(kLogitBytes / (std::int64_t{vocab} * 4), 16, pass_rows));
 }
 
+namespace {
+
+// What a head that guesses takes, and its weights where they are not among the model's.
+struct HeadBytes {
+  std::uint64_t weights = 0;
+  std::uint64_t workspace = 0;
+};
+
+Result<HeadBytes> head_bytes(const ModelShape& model, const Weights& weights, const kernels::KernelTable& table,
+                             const LoadOptions& options) {
+  const auto workspace = [&](const HeadModel& head) { return HeadDrafter::bytes(head, table, options.threads, options.block_tokens); };
+  if (options.eagle != nullptr) {
+    const EagleHead& eagle = *options.eagle;
+    const auto own = check_weights(eagle.file, eagle.shape, eagle.shape.context_length, table, options.packing);
+    if (!own) return own.error();
+    return HeadBytes{own->packed_bytes, workspace(EagleDrafter::head_of(eagle, model, *own, weights))};
+  }
+  return HeadBytes{0, model.prediction ? workspace(MtpDrafter::head_of(model, weights)) : 0};
+}
+
+}  // namespace
+
 Result<MemoryEstimate> estimate_memory(const files::GgufFile& file, const kernels::KernelTable& table, const LoadOptions& options) {
   auto dimensions = read_dimensions(file, table, options, options.threads);
   if (!dimensions) return dimensions.error();
   auto weights = check_weights(file, dimensions->model, dimensions->context, table, options.packing);
   if (!weights) return weights.error();
-  return MemoryEstimate{.weights = weights->packed_bytes,
-                        .workspace = Workspace::bytes(dimensions->model, *weights, table, dimensions->workspace) +
-                                     (dimensions->model.prediction
-                                          ? HeadDrafter::bytes(dimensions->model, *weights, table, options.threads, options.block_tokens)
-                                          : 0),
+  auto heads = head_bytes(dimensions->model, *weights, table, options);
+  if (!heads) return heads.error();
+  return MemoryEstimate{.weights = weights->packed_bytes + heads->weights,
+                        .workspace = Workspace::bytes(dimensions->model, *weights, table, dimensions->workspace) + heads->workspace,
                         .kv_block = dimensions->kv.block_bytes(),
                         .context = dimensions->context,
                         .kv_groups = dimensions->kv.visibilities(),
@@ -101,7 +124,7 @@ Result<std::unique_ptr<LanguageModel>> LanguageModel::load(const files::GgufFile
   auto model =
       std::unique_ptr<LanguageModel>(new LanguageModel(dimensions->model, table, std::move(options), dimensions->context, dimensions->kv,
                                                        std::move(own_team), std::move(weights), std::move(*space)));
-  if (const Result<void> heads = model->make_heads(table); !heads) return heads.error();
+  if (const Result<void> heads = model->make_heads(); !heads) return heads.error();
   return model;
 }
 
@@ -408,8 +431,11 @@ void LanguageModel::run_pass(step::StepResult& result) {
 void LanguageModel::compute_pass() {
   if (options_.passes != nullptr) return options_.passes->run(pass_);
   Transformer::PassState state = decoder_->transformer.begin(pass_, space_);
-  while (decoder_->transformer.advance(pass_, *kv_, space_, state))
+  read_layer(state.layer);
+  while (decoder_->transformer.advance(pass_, *kv_, space_, state)) {
+    read_layer(state.layer);
     if (options_.between_layers) options_.between_layers();
+  }
 }
 
 Rows LanguageModel::logits_of(std::size_t begin, std::size_t count) {

@@ -12,6 +12,7 @@
 #include "model/drafting/drafter.h"
 #include "model/drafting/drafts.h"
 #include "model/drafting/head_drafter.h"
+#include "model/families/eagle3.h"
 #include "model/kv_arena.h"
 #include "model/kv_growth.h"
 #include "model/model_shape.h"
@@ -64,7 +65,8 @@ struct LoadOptions {
   Exchange* exchange = nullptr;           // with the ranks of packing.share; outlives the model; null: there is one rank
   std::shared_ptr<Drafter> drafter = {};  // guesses what texts do not tell; null: nobody does
   bool heads = false;  // so does the model's own head for tokens further on, where the file has one and there is one rank
-  std::shared_ptr<PassRunner> passes = {};  // who computes, with weights and a pool of their own; null: this machine
+  std::shared_ptr<const EagleHead> eagle = {};  // so does this one, in the place of both; null: there is none, or there are several ranks
+  std::shared_ptr<PassRunner> passes = {};      // who computes, with weights and a pool of their own; null: this machine
   // If any, called on the strand between two layers of a pass. Whatever else is computed there, the pass goes on to the same bits.
   std::function<void()> between_layers = {};
 };
@@ -106,7 +108,9 @@ class LanguageModel final : public step::StepExecutor {
   std::int64_t parameters() const { return parameters_; }
   std::uint64_t weight_bytes() const { return weight_bytes_; }
   std::uint64_t workspace_bytes() const { return space_.storage.size() + (heads_ != nullptr ? heads_->bytes() : 0); }
-  bool has_heads() const { return heads_ != nullptr; }
+  bool has_heads() const { return heads_ != nullptr && options_.eagle == nullptr; }
+  bool has_eagle() const { return heads_ != nullptr && options_.eagle != nullptr; }
+  std::uint64_t eagle_bytes() const { return has_eagle() ? heads_weights_->packed_bytes : 0; }  // of its weights
   // Bytes of the pool, of which `promised` are in use, that have no pages yet. Any thread.
   std::uint64_t untouched_kv_bytes(std::uint64_t promised) const;
 
@@ -148,7 +152,8 @@ class LanguageModel final : public step::StepExecutor {
 
   LanguageModel(const ModelShape& model, const kernels::KernelTable& table, LoadOptions options, std::int32_t context, KvGroups kv_groups,
                 std::unique_ptr<kernels::ThreadTeam> own_team, std::shared_ptr<const Weights> weights, Workspace space);
-  Result<void> make_heads(const kernels::KernelTable& table);
+  Result<void> make_heads();
+  Result<void> make_eagle(const HeadRoom& room);
 
   void check(const step::StepPlan& plan) const;
   void reach_blocks(const step::StepPlan& plan);
@@ -179,6 +184,7 @@ class LanguageModel final : public step::StepExecutor {
   void remember(const step::RowResult& row_result, const step::StepResult& result);
   void run_pass(step::StepResult& result);
   void compute_pass();
+  void read_layer(std::size_t behind);
   Rows logits_of(std::size_t begin, std::size_t count);
   bool is_heard(const step::StepRow& row, std::int32_t index) const;
   void tell_heads(const step::StepResult& result);
@@ -216,7 +222,7 @@ class LanguageModel final : public step::StepExecutor {
   std::vector<float> hidden_;                     // [embedding]
   std::vector<Sampler> samplers_;                 // one for each member of the team
   std::vector<std::int32_t> next_;                // by slot: the position of its next token
-  std::shared_ptr<const Weights> heads_weights_;  // of the first revision, with which they guess
+  std::shared_ptr<const Weights> heads_weights_;  // of the first revision, or an EAGLE head's own, with which they guess
   std::shared_ptr<HeadDrafter> heads_;            // null: there are none
   Drafts drafts_;                                 // of the plan's rows
   const std::size_t draft_bytes_;                 // that drafters have of a saved block; 0 where they have none of the model's blocks
@@ -228,6 +234,7 @@ class LanguageModel final : public step::StepExecutor {
   std::int32_t kept_ = 0;                         // guesses in it of sequences with a state
   step::Pass replay_;                             // of guesses that were right
   std::vector<Picked> picked_;                    // what the hidden states of pass_.picked are for
+  std::vector<float> read_;                       // [picked, layers, embedding]: what a head reads of them
   std::vector<std::size_t> claims_;               // first ones in picked_ of those that one member of the team sees to, and the end
 };
 

@@ -241,6 +241,8 @@ struct LayerShape {
   std::optional<SelectiveStateShape> selective = {};      // one of these
   std::optional<DeltaRuleShape> delta = {};
   bool attends_beside_state = false;  // attention is no place that a state takes: both read the same x and are added to it
+  bool reads_beside =
+      false;  // attention reads rows of twice the stream's width that are given (Workspace::beside), without a norm of its own
   NormShape attention_post_norm;
   NormShape feed_forward_norm;
   FeedForwardShape feed_forward;  // beside experts the network of all rows; its width is 0 where there is none
@@ -264,6 +266,7 @@ struct EmbeddingShape {
 struct OutputShape {
   NormShape norm;
   std::string name;                   // tensor "<name>.weight" [vocab, embedding]; a file without it takes the embedding's
+  std::int32_t rows = 0;              // that it has instead of one for each token; 0: it has these
   Presence bias = Presence::kAbsent;  // tensor "<name>.bias" [vocab]
   float scale = 1.0F;                 // of logits, before the cap
   float cap = 0.0F;                   // logits become cap * tanh(logit / cap); 0: they stay

@@ -162,13 +162,14 @@ void read_model(auto& reader, const ModelShape& model, std::int32_t context, Wei
   const auto table = [&](const std::string& name, std::int64_t rows) {
     return LinearShape{.name = name, .inputs = model.embedding, .outputs = rows};
   };
-  reader.matrix(table(model.input.name, model.vocab), weights.embedding, ReadBy::kRows);
+  if (!model.input.name.empty()) reader.matrix(table(model.input.name, model.vocab), weights.embedding, ReadBy::kRows);
   read_norm(reader, model.input.norm, weights.embedding_norm);
   if (!model.input.positions.empty()) reader.matrix(table(model.input.positions, model.context_length), weights.positions, ReadBy::kRows);
   weights.layers.resize(model.layers.size());
   for (std::size_t i = 0; i < model.layers.size() && !reader.error(); ++i) read_layer(reader, model.layers[i], weights.layers[i]);
   read_norm(reader, model.output.norm, weights.output_norm);
-  if (reader.has(model.output.name + ".weight")) reader.matrix(table(model.output.name, model.vocab), weights.output);
+  const std::int64_t outputs = model.output.rows > 0 ? model.output.rows : model.vocab;
+  if (reader.has(model.output.name + ".weight")) reader.matrix(table(model.output.name, outputs), weights.output);
   reader.vector(model.output.name + ".bias", model.vocab, model.output.bias, weights.output_bias);
   weights.rope_divisors.resize(model.rotary.size());
   for (std::size_t i = 0; i < model.rotary.size(); ++i) read_rope_divisors(reader, model.rotary[i], context, weights.rope_divisors[i]);

@@ -211,6 +211,7 @@ std::size_t carve(Workspace& space, const ModelShape& model, const Weights& weig
   const std::int64_t rows = space.shape.rows;
   space.embedding = model.embedding;
   carver.take(space.residual, rows, model.embedding);
+  if (std::ranges::any_of(model.layers, &LayerShape::reads_beside)) carver.take(space.beside, rows, 2 * std::int64_t{model.embedding});
   if (widths.branch > 0) carver.take(space.branch, rows, widths.branch);
   carver.take(space.query, rows, widths.query);
   carver.take(space.key, rows, widths.key);

@@ -54,6 +54,7 @@ struct Workspace {
   WorkspaceShape shape;
   std::int64_t embedding = 0;    // width of the residual stream
   Rows residual;                 // [rows, embedding]
+  Rows beside;                   // [rows, 2 embedding]: what attention reads in the place of the stream (LayerShape::reads_beside), or none
   Rows branch;                   // [rows, embedding]: what a branch gives before its post-norm or scale, or none
   Rows query;                    // [rows, widest query]
   Rows key;                      // [rows, widest key]

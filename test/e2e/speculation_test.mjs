@@ -1,10 +1,11 @@
 // Guessed tokens change nothing of an answer but its time: streams, stop strings, tools, log-probabilities, choices and seeds over HTTP,
 // with a server that guesses and one that does not; and what is told of them.
 import assert from "node:assert/strict";
-import { symlinkSync } from "node:fs";
+import { symlinkSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import path from "node:path";
 import { braidBinary, Process, serve, sourceFolder, temporaryFolder } from "./support/processes.mjs";
+import { safetensors } from "./support/adapters.mjs";
 import { collect, eventually, metric, metrics, post } from "./support/client.mjs";
 import { recurrentModel } from "./support/recurrent_model.mjs";
 
@@ -203,6 +204,37 @@ test("one guesses for several models, and for those that are loaded later", asyn
   assert.ok(await accepted(each, "demo-q8_0") > 0);
   const refused = await post(`${each.url}/v1/completions`, { model: "other", prompt: "a", max_tokens: 1, ...drafted });
   assert.match((await refused.json()).error.message, /no draft model/);
+});
+
+// A head of the EAGLE-3 kind with random weights, for a model with states of 512 values and 8 layers.
+function eagleHead(folder, { read = [1, 4, 6] } = {}) {
+  const width = 64;
+  let state = 11;
+  const drawn = (...shape) => ({ shape, values: Array.from({ length: shape.reduce((a, b) => a * b) }, () => {
+    state = (state * 48271) % 2147483647;
+    return state / 2147483647 - 0.5;
+  }) });
+  const tensors = { "embed_tokens.weight": drawn(8192, width), "fc.weight": drawn(width, 3 * 512), "lm_head.weight": drawn(600, width), "norm.weight": drawn(width) };
+  for (const [name, shape] of Object.entries({ "self_attn.q_proj": [64, 2 * width], "self_attn.k_proj": [32, 2 * width], "self_attn.v_proj": [32, 2 * width],
+    "self_attn.o_proj": [width, 64], "mlp.gate_proj": [96, width], "mlp.up_proj": [96, width], "mlp.down_proj": [width, 96],
+    input_layernorm: [width], hidden_norm: [width], post_attention_layernorm: [width] })) tensors[`midlayer.${name}.weight`] = drawn(...shape);
+  writeFileSync(path.join(folder, "model.safetensors"), safetensors(tensors));
+  writeFileSync(path.join(folder, "config.json"), JSON.stringify({
+    architectures: ["LlamaForCausalLMEagle3"], model_type: "llama", hidden_size: width, num_hidden_layers: 1, num_attention_heads: 4, num_key_value_heads: 2,
+    head_dim: 16, intermediate_size: 96, hidden_act: "silu", max_position_embeddings: 1024, rms_norm_eps: 1e-5, rope_theta: 10000, vocab_size: 8192,
+    draft_vocab_size: 600, eagle_config: { eagle_aux_hidden_state_layer_ids: read } }));
+  return folder;
+}
+
+test("an EAGLE-3 head guesses, and answers stay the same", async (t) => {
+  const plain = await serve(t, ["--no-warmup", "--speculate", "off", "--kv-memory", "64M"]);
+  const guessing = await serve(t, ["--no-warmup", "--draft", eagleHead(temporaryFolder(t)), "--speculate", "draft", "--kv-memory", "64M"]);
+  const ask = async (server, [path, body]) => (await post(server.url + path, body)).json();
+  for (const wish of wishes) assert.deepEqual(answer_of(await ask(guessing, wish)), answer_of(await ask(plain, wish)), JSON.stringify(wish));
+  assert.ok((await metrics(guessing.url)).get(`braid_draft_tokens_total{source="draft",position="1"}`) > 0);
+  const server = new Process(t, braidBinary, ["serve", "--port", "0", "--draft", eagleHead(temporaryFolder(t), { read: [1, 4, 8] })]);
+  assert.notEqual((await server.exited).code, 0);
+  assert.match(server.errors + server.lines.join("\n"), /eagle_aux_hidden_state_layer_ids names 8 of a model of 8 layers/);
 });
 
 test("one with other tokens does, too", { skip: !process.env.BRAID_TEST_DATA && "BRAID_TEST_DATA is not set" }, async (t) => {

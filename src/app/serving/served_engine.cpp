@@ -29,7 +29,7 @@ using Clock = std::chrono::steady_clock;
 
 DraftMeans draft_means(const LoadedModel& loaded, const BatchOptions& batch) {
   DraftMeans means;
-  means.model = loaded.draft != nullptr;
+  means.model = loaded.draft != nullptr || loaded.language_model->has_eagle();
   means.heads = loaded.language_model->has_heads();
   if (batch.speculate == DraftMethod::kOff) means.nothing = "this server was started with --speculate off";
   return means;
@@ -152,7 +152,7 @@ class LanguageEngine final : public ServedEngine {
   std::uint64_t block_bytes() const { return model_.language_model->kv_groups().block_bytes(); }
   // Counted at its first size, though it gives back what the model's pool does.
   std::uint64_t draft_bytes() const {
-    if (model_.draft == nullptr) return 0;
+    if (model_.draft == nullptr) return model_.language_model->eagle_bytes();
     return model_.draft->model().weight_bytes() + static_cast<std::uint64_t>(model_.kv.blocks) * model_.draft->block_bytes();
   }
   std::uint64_t tower_bytes() const { return model_.eyes.tower != nullptr ? model_.eyes.tower->weights().encoder.bytes : 0; }

@@ -14,8 +14,9 @@ void add_speculation_options(CLI::App& app, ServeOptions& options) {
       ->default_str("auto")
       ->check(CLI::IsMember(std::vector<std::string>(kDraftMethodNames.begin(), kDraftMethodNames.end())));
   add_integer(app, "--draft-tokens", options.batch.draft_tokens, 1, 64, "Tokens that are guessed at once for an answer, at most");
-  app.add_option("--draft", options.drafts,
-                 "A small model that guesses for another one, best with the same tokens: for all that are served, or one for each, or none")
+  app.add_option(
+         "--draft", options.drafts,
+         "A small model, or a folder with an EAGLE-3 head, that guesses for another one: for all that are served, or one for each, or none")
       ->type_name("MODEL")
       ->allow_extra_args(false);
 }
