@@ -17,8 +17,10 @@ template <MultiplyQuantized kMultiply>
 constexpr KernelTable make_table(const char* name) {
   KernelTable table = scalar::entries(Isa::kNeon, name);
   table.matmul = matmul<kMultiply>;
+  table.attention_scratch_bytes = attention_scratch_bytes;
   table.attention = attention;
   table.attention_part = attention_part;
+  table.attention_join = attention_join;
   return table;
 }
 

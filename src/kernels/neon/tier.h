@@ -14,9 +14,12 @@ void matmul_float(const MatmulArgs& args, std::int64_t panel_begin, std::int64_t
 void matmul_quantized(const MatmulArgs& args, std::int64_t panel_begin, std::int64_t panel_end) noexcept;
 void matmul_quantized_dotprod(const MatmulArgs& args, std::int64_t panel_begin, std::int64_t panel_end) noexcept;
 void matmul_quantized_i8mm(const MatmulArgs& args, std::int64_t panel_begin, std::int64_t panel_end) noexcept;
+std::size_t attention_scratch_bytes(std::int32_t heads, std::int32_t head_dim, bool latent) noexcept;
 void attention(const AttentionArgs& args, std::int64_t row_begin, std::int64_t row_end, std::int32_t kv_head_begin,
                std::int32_t kv_head_end) noexcept;
 void attention_part(const AttentionArgs& args, std::int64_t row, std::int32_t kv_head, std::int32_t chunk, float* parts) noexcept;
+void attention_join(const AttentionArgs& args, std::int64_t row, std::int32_t kv_head, const float* parts, std::int64_t count,
+                    std::int64_t stride) noexcept;
 
 extern const KernelTable kTable;
 extern const KernelTable kDotProductTable;
