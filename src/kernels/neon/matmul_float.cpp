@@ -47,7 +47,10 @@ void multiply(const Tile& tile) {
       for (int v = 0; v < kVectors; ++v) acc[r][v] = vfmaq_n_f32(acc[r][v], weights[v], x);
     }
   }
+  // Unrolled, so that sums are in registers alone.
+#pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v)
       store_outputs(tile.out + r * tile.out_stride + v * 4, tile.outputs - v * 4, tile.accumulate, acc[r][v]);
   }
