@@ -434,16 +434,18 @@ TEST_P(Matmul, ANaNOrInfinitySpoilsEveryOutputOfItsRowAlone) {
   }
 }
 
-TEST_P(Matmul, PreparedRowsEqualScalar) {
+// As many as no tier puts in an order of its own.
+TEST_P(Matmul, FewPreparedRowsEqualScalar) {
   Random random(7);
+  constexpr std::int64_t kRows = 3;
   for (const WeightType type : kAllTypes) {
     if (rounds_to_bf16(*GetParam(), type)) continue;
     const std::int64_t inputs = whole_blocks(type, 321);
-    const std::vector<float> x = test::random_floats(random, 5 * (inputs + 3), 30.0F);
-    AlignedBytes found(GetParam()->prepared_bytes(type, inputs, 5));
+    const std::vector<float> x = test::random_floats(random, kRows * (inputs + 3), 30.0F);
+    AlignedBytes found(GetParam()->prepared_bytes(type, inputs, kRows));
     AlignedBytes expected(found.size());
-    GetParam()->prepare_rows(type, x.data(), inputs + 3, {0, 5, 5}, inputs, found.data());
-    test::scalar_tier().prepare_rows(type, x.data(), inputs + 3, {0, 5, 5}, inputs, expected.data());
+    GetParam()->prepare_rows(type, x.data(), inputs + 3, {0, kRows, kRows}, inputs, found.data());
+    test::scalar_tier().prepare_rows(type, x.data(), inputs + 3, {0, kRows, kRows}, inputs, expected.data());
     EXPECT_EQ(std::memcmp(found.data(), expected.data(), found.size()), 0) << weight_format(type)->name;
   }
 }

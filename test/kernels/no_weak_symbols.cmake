@@ -5,7 +5,7 @@
 string(REPLACE "," ";" objects "${OBJECTS}")
 set(checked 0)
 foreach(object ${objects})
-  if(NOT object MATCHES "[.]dir/([.]/)?(avx2|avx512|amx)/" OR object MATCHES "/table\\.cpp")
+  if(NOT object MATCHES "[.]dir/([.]/)?(avx2|avx512|amx|neon)/" OR object MATCHES "/(table|select|cpu_features)\\.cpp")
     continue()
   endif()
   execute_process(COMMAND ${NM} -C --defined-only ${object} OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
