@@ -24,6 +24,7 @@ using test::AlignedBytes;
 using test::Random;
 
 using test::kAllTypes;
+using test::rounds_to_bf16;
 
 // About `inputs`, at least one block.
 std::int64_t whole_blocks(WeightType type, std::int64_t inputs) {
@@ -41,11 +42,6 @@ struct Weights {
   AlignedBytes bytes;
   PackedMatrix packed;
 };
-
-// AMX multiplies these in bf16; F16 not in a model of float weights.
-bool rounds_to_bf16(const KernelTable& tier, WeightType type) {
-  return tier.isa == Isa::kAmx && (type == WeightType::kBF16 || (type == WeightType::kF16 && &tier != &for_float_weights(tier)));
-}
 
 std::vector<float> multiply(const KernelTable& tier, const PackedMatrix& weights, const std::vector<float>& x, std::int64_t rows,
                             std::vector<float> out, bool accumulate) {
@@ -67,6 +63,7 @@ std::vector<const KernelTable*> product_tiers() {
   // Those that this machine can run, but for the best of them, which is there.
   if (cpu_features().dotprod) tiers.push_back(&neon::kTable);
   if (cpu_features().i8mm) tiers.push_back(&neon::kDotProductTable);
+  if (cpu_features().bf16) tiers.push_back(&neon::kI8mmTable);
 #endif
   return tiers;
 }

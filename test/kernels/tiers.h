@@ -28,6 +28,12 @@ inline const KernelTable& scalar_tier() {
   return *kernel_table(Isa::kScalar, missing);
 }
 
+// Whether a tier rounds activations to bf16 before they meet such weights: the rows that it prepares have no room for floats.
+inline bool rounds_to_bf16(const KernelTable& tier, WeightType type) {
+  constexpr std::int64_t kInputs = 1024;
+  return (type == WeightType::kF16 || type == WeightType::kBF16) && tier.prepared_bytes(type, kInputs, 1) < kInputs * sizeof(float);
+}
+
 // Hands out some ranges of panels one after the other.
 class Ranges {
  public:

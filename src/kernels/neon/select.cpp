@@ -12,7 +12,9 @@ const KernelTable* kernel_table(Isa isa, std::string& missing) {
       return &scalar::kTable;
     case Isa::kNeon: {
       const CpuFeatures features = cpu_features();
-      return features.i8mm ? &neon::kI8mmTable : features.dotprod ? &neon::kDotProductTable : &neon::kTable;
+      if (features.bf16) return &neon::kBf16Table;
+      if (features.i8mm) return &neon::kI8mmTable;
+      return features.dotprod ? &neon::kDotProductTable : &neon::kTable;
     }
     case Isa::kAvx2:
     case Isa::kAvx512:
