@@ -1,6 +1,7 @@
 #include "kernels/tiers.h"
 
 #include "kernels/half.h"
+#include "kernels/numerics.h"
 #include "kernels/packed_layout.h"
 
 namespace braid::kernels::test {
