@@ -114,6 +114,8 @@ struct GenerationRequest {
   std::int32_t prompt_logprobs = -1;  // as SamplingParams::top_logprobs, for the prompt's tokens; such a request reads no cache
   std::shared_ptr<const Constraint> constraint;  // of the answer; null: none
   Speculation speculation;
+  bool tells_revisions = false;                  // Token::revision
+  std::shared_ptr<const void> reservation = {};  // Engine::reserve()'s: it belongs to work that was accepted before; null: it does not
 };
 
 }  // namespace braid

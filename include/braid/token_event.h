@@ -6,7 +6,9 @@
 #include "braid/result.h"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -19,9 +21,10 @@ struct TokenLogprob {
 
 struct Token {
   TokenId id = 0;
-  float logprob = 0.0F;           // of the model's own distribution; 0 unless asked for
-  std::vector<TokenLogprob> top;  // best first; empty unless asked for
-  float drawn_logprob = 0.0F;     // of what sampling made of that distribution; 0 for a greedy one, and unless asked for
+  float logprob = 0.0F;                              // of the model's own distribution; 0 unless asked for
+  std::vector<TokenLogprob> top;                     // best first; empty unless asked for
+  float drawn_logprob = 0.0F;                        // of what sampling made of that distribution; 0 for a greedy one, and unless asked for
+  std::shared_ptr<const std::string> revision = {};  // AdapterUse's, of the first token that it made, if asked for; null for all others
 };
 
 // Log-probabilities of consecutive prompt tokens; the first token of a prompt has none. They come in order, before the first Token.

@@ -268,7 +268,11 @@ void Scheduler::accept_drafted(Sequence& sequence, const step::RowResult& row, c
   for (std::uint32_t i = 0; i + 1 < row.more_count; ++i) take_token(sequence, token_of(step.more[row.more_begin + i], step));
 }
 
+// Its weights are replaced when no step that names it is out, so they are those that made the token.
 void Scheduler::take_token(Sequence& sequence, Token token) {
+  const bool is_told = sequence.told_revision != nullptr && *sequence.told_revision == sequence.adapter.revision;
+  if (sequence.tells_revisions && !is_told)
+    token.revision = sequence.told_revision = std::make_shared<const std::string>(sequence.adapter.revision);
   sequence.tokens.push_back(token.id);
   ++counters_.generated_tokens;
   sequence.ticket->stream().push(std::move(token));

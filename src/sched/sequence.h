@@ -87,7 +87,7 @@ struct Sequence {
         pooled_output(request.pooled_output), pooled_from(request.pooled_from), media(std::move(request.media)),
         media_grids(std::move(request.media_grids)), media_vectors(std::move(request.media_vectors)), adapter(std::move(request.adapter)),
         client(std::move(request.client)), cache_salt(std::move(request.cache_salt)), speculation(std::move(request.speculation)),
-        marked_turns(std::move(request.marked_turns)), blocks(pool, groups), fork_source(pool),
+        tells_revisions(request.tells_revisions), marked_turns(std::move(request.marked_turns)), blocks(pool, groups), fork_source(pool),
         state(groups.has_states() ? std::make_unique<RecurrentState>(pool) : nullptr), progress(groups.block_tokens()) {
     stop.max_tokens = answer_room;
   }
@@ -156,6 +156,7 @@ struct Sequence {
   const std::string client;
   const std::string cache_salt;
   const Speculation speculation;
+  const bool tells_revisions;
   const std::vector<std::int32_t> marked_turns;
 
   SequencePhase phase = SequencePhase::kWaiting;
@@ -183,8 +184,9 @@ struct Sequence {
   };
   std::optional<Cancelled> cancelled;
 
-  std::optional<AdapterUse> next_adapter;  // to take the other's place when nothing is in flight
-  std::int32_t weight_changes = 0;         // how often that has been asked for
+  std::optional<AdapterUse> next_adapter;            // to take the other's place when nothing is in flight
+  std::int32_t weight_changes = 0;                   // how often that has been asked for
+  std::shared_ptr<const std::string> told_revision;  // of the last token, if they are told
 
   // When a step throws: see Quarantine, which knows more of those under suspicion.
   bool is_void = false;                     // what steps that are still out say of it does not count

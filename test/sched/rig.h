@@ -30,6 +30,7 @@ struct Client {
   StopRules stop;
   Tint tint;
   std::vector<TokenId> tokens;
+  std::vector<std::pair<std::size_t, std::string>> revisions;  // as they were told: of the tokens from there on
   std::vector<PromptToken> prompt_tokens;
   std::vector<float> vector;
   std::optional<Finish> finish;
@@ -50,6 +51,7 @@ struct Client {
 
   void record(TokenEvent& event) {
     if (auto* token = std::get_if<Token>(&event)) {
+      if (token->revision != nullptr) revisions.emplace_back(tokens.size(), *token->revision);
       tokens.push_back(token->id);
     } else if (auto* prompt_part = std::get_if<PromptTokens>(&event)) {
       prompt_tokens.insert(prompt_tokens.end(), prompt_part->tokens.begin(), prompt_part->tokens.end());

@@ -109,6 +109,29 @@ TEST(NewerWeights, ReachThoseWhoFollow) {
   for (const auto& client : rig.clients) EXPECT_EQ(client->tokens, rig.model.expected(prompt, client->stop, {.adapter = 1}));
 }
 
+TEST(NewerWeights, AreToldWithTheFirstTokenThatTheyMake) {
+  Rig rig;
+  GenerationRequest request = Rig::tinted({}, Rig::prompt_of(9, 4), 90);
+  request.tells_revisions = true;
+  Client& client = begin(rig, std::move(request));
+  Client& silent = rig.start(7, 90);
+  for (const std::size_t tokens : {std::size_t{10}, std::size_t{40}}) {
+    ASSERT_TRUE(rig.run_until([&] { return client.tokens.size() >= tokens; }));
+    rig.scheduler->change_weights(newer_of);
+  }
+  rig.run_to_end();
+  EXPECT_TRUE(silent.revisions.empty());
+  ASSERT_EQ(client.revisions.size(), 3U);
+  ASSERT_EQ(client.tokens.size(), 90U);
+  for (std::uint16_t i = 0; i < 3; ++i) {
+    const auto& [from, revision] = client.revisions[i];
+    EXPECT_EQ(revision, i > 0 ? "adapter " + std::to_string(i) : "");
+    const std::size_t end = i < 2 ? client.revisions[i + 1].first : client.tokens.size();
+    const std::vector<TokenId> expected = continued(rig, client, from, i);
+    EXPECT_TRUE(std::equal(client.tokens.begin(), client.tokens.begin() + static_cast<std::ptrdiff_t>(end), expected.begin())) << revision;
+  }
+}
+
 // A step that fails in the middle of it costs nobody his answer.
 TEST(NewerWeights, ReachWhoseStepHasJustFailed) {
   Rig rig;

@@ -182,6 +182,7 @@ GenerationRequest request_of(const GenerationCall& call, std::vector<TokenId> pr
   request.prompt_logprobs = call.echo ? std::max(call.prompt_logprobs, call.sampling.top_logprobs) : call.prompt_logprobs;
   request.constraint = call.constraint;
   request.speculation = call.speculation;
+  request.tells_revisions = call.tells_revisions;
   request.pooling = call.pooling;
   request.pooled_output = call.pooled_output;
   request.task = call.task;

@@ -88,7 +88,7 @@ class RolloutFormat final : public WholeFormat {
   void append_whole(std::string& out, std::span<const ChoiceAnswer> choices, const Usage& usage) override {
     fmt::format_to(std::back_inserter(out), R"({{"id":{},"object":"rl.rollout","created":{},"model":{},"revision":{},"groups":[)",
                    json::quoted(id_), static_cast<std::int64_t>(std::time(nullptr)), json::quoted(model_.id),
-                   json::quoted(revision_of(model_)));
+                   json::quoted(revision_of(choices.front().piece.tokens.scored, model_)));
     for (std::size_t prompt = 0; prompt < prompts_.size(); ++prompt) {
       if (prompt > 0) out += ',';
       out += R"({"prompt_token_ids":)";
@@ -146,9 +146,8 @@ class RolloutFormat final : public WholeFormat {
     append_logprobs(out, tokens.scored);
     out += R"(,"sampled_logprobs":)";
     append_logprobs(out, tokens.scored, &Token::drawn_logprob);
-    // Ranges of tokens [begin, end), each with the revision that made them.
-    fmt::format_to(std::back_inserter(out), R"(,"revisions":[{{"revision":{},"begin":0,"end":{}}}])", json::quoted(revision_of(model_)),
-                   tokens.ids.size());
+    out += R"(,"revisions":)";
+    append_revisions(out, tokens.scored, model_);
     if (details_.reference != RolloutDetails::kNone)
       append_reference(out, std::span(choice.reviews[details_.reference].tokens).subspan(prompt));
     if (details_.values != RolloutDetails::kNone) {

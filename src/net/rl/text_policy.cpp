@@ -65,7 +65,7 @@ class TextPolicyFormat final : public WholeFormat {
     out += R"({"object":"rl.action","model":)";
     json::append_lossy_string(out, model_.id);
     out += R"(,"revision":)";
-    json::append_lossy_string(out, revision_of(model_));
+    json::append_lossy_string(out, revision_of(choices.front().piece.tokens.scored, model_));
     append_all(out, "actions", choices,
                [&out](const ChoiceAnswer& choice) { json::append_lossy_string(out, answer_text(choice.piece.deltas)); });
     append_all(out, "action_token_ids", choices, [&out](const ChoiceAnswer& choice) { append_ids(out, choice.piece.tokens.ids); });

@@ -13,8 +13,12 @@ namespace braid::net::rl {
 // What a learner needs of every answer: its tokens and their log-probabilities.
 void want_tokens(Wish& wish);
 
-// The revision of all that the answers of this model depend on.
+// The revision of all that the answers of this model depend on: with what it is asked for now; and that which made the last of these tokens.
 const std::string& revision_of(const ServedModel& model);
+const std::string& revision_of(std::span<const Token> tokens, const ServedModel& model);
+
+// Ranges of tokens [begin, end), each with the revision that made them.
+void append_revisions(std::string& out, std::span<const Token> tokens, const ServedModel& model);
 
 void append_numbers(std::string& out, std::span<const float> numbers);
 

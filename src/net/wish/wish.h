@@ -89,6 +89,7 @@ struct Wish {
   bool reads_cache = true;         // cached prefixes
   bool hides_reasoning = false;    // it is generated and not told
   bool return_token_ids = false;
+  bool tells_revisions = false;   // as in GenerationRequest
   bool scores_text_only = false;  // of the answer's tokens, reasoning, calls and markers have no log-probabilities
 
   std::vector<std::string> tools_left_out;  // chats: those declared that only a provider's server could run
