@@ -93,6 +93,11 @@ class Engine {
   // never has.
   virtual Result<void> check_queue(std::size_t /*requests*/, std::int32_t /*priority*/) { return {}; }
 
+  // For work that needs requests one after the other, before the first one: while what is returned lives, those that bring it along
+  // (GenerationRequest::reservation) are refused neither by a full queue nor because the server is shutting down, which waits for them. Null:
+  // they are treated like all others.
+  virtual std::shared_ptr<const void> reserve() { return nullptr; }
+
   virtual EngineStats stats() const = 0;
 
   // Ends the request with this GenerationRequest::id by Finish{kCancelled}. False when there is none.

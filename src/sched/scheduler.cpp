@@ -67,12 +67,14 @@ asio::awaitable<void> Scheduler::closed() {
 Scheduler::~Scheduler() { finish_all({ErrorCode::kDraining, "the server is shutting down", {}}); }
 
 Result<Ticket> Scheduler::submit(GenerationRequest request) {
-  if (draining_) return Error{ErrorCode::kDraining, "the server is shutting down and takes no new requests", {}};
+  if (draining_ && (aborted_ || request.reservation == nullptr))
+    return Error{ErrorCode::kDraining, "the server is shutting down and takes no new requests", {}};
   const Result<std::int32_t> room = answer_room(request, options_);
   if (!room) return room.error();
   if (!request.id.empty() && roster_.find(request.id) != nullptr)
     return invalid_argument(fmt::format("a request with the id {} is running already", request.id), "id");
-  if (const Result<void> fits = check_queue(1, request.priority); !fits) return fits.error();
+  const Result<void> fits = request.reservation != nullptr ? Result<void>() : check_queue(1, request.priority);
+  if (!fits) return fits.error();
   TicketListener& listener = *this;
   auto ticket = std::make_unique<SequenceTicket>(listener, options_.stream_capacity);
   Sequence& sequence = roster_.enqueue(std::move(request), *room, std::chrono::steady_clock::now());
@@ -91,6 +93,15 @@ Result<void> Scheduler::check_queue(std::size_t requests, std::int32_t priority)
   if (roster_.queue().size() + requests <= static_cast<std::size_t>(options_.max_waiting)) return {};
   ++counters_.refused;
   return overloaded(priority);
+}
+
+std::shared_ptr<const void> Scheduler::reserve() {
+  if (auto known = reservation_.lock()) return known;
+  std::shared_ptr<const void> made(self_.get(), [self = std::weak_ptr(self_)](const void*) {
+    if (const auto scheduler = self.lock()) (*scheduler)->wake_.notify();
+  });
+  reservation_ = made;
+  return made;
 }
 
 // How long all that is there will take is looked up once a turn, however many are refused.
@@ -122,9 +133,11 @@ asio::awaitable<void> Scheduler::run() {
   disk_timer_.cancel();
 }
 
+bool Scheduler::has_work() const { return !roster_.empty() || (!aborted_ && !reservation_.expired()); }
+
 // What was to be saved is on disk, too.
 bool Scheduler::has_ended() const {
-  if (!roster_.empty()) return false;
+  if (has_work()) return false;
   const DiskTier* disk = roster_.disk_tier();
   return disk == nullptr || (lane_.idle() && !disk->has_saves() && disk->store().idle());
 }
@@ -306,7 +319,7 @@ void Scheduler::begin_drain() {
 asio::awaitable<bool> Scheduler::drained(std::chrono::steady_clock::time_point deadline) {
   drain_deadline_.expires_at(deadline);
   if (!has_ended()) co_await drain_deadline_.async_wait(asio::as_tuple(asio::use_awaitable));
-  co_return roster_.empty();
+  co_return !has_work();
 }
 
 void Scheduler::change_weights(const std::function<AdapterUse(const AdapterUse&)>& newer) {
@@ -329,6 +342,7 @@ void Scheduler::end_all(const Error& reason) {
 
 void Scheduler::abort_remaining(const Error& reason) {
   draining_ = true;
+  aborted_ = true;
   end_all(reason);
 }
 

@@ -50,6 +50,7 @@ class Scheduler final : public Engine, private TicketListener {
   // Engine. A GenerationRequest::id in use is refused; requests with an empty id cannot be looked up.
   Result<Ticket> submit(GenerationRequest request) override;
   Result<void> check_queue(std::size_t requests, std::int32_t priority) override;
+  std::shared_ptr<const void> reserve() override;
   EngineStats stats() const override;
   bool cancel(std::string_view id) noexcept override;
   std::int32_t forget_prefixes() override { return roster_.forget_unused(); }
@@ -62,9 +63,9 @@ class Scheduler final : public Engine, private TicketListener {
   // many. Sequences give theirs up as in a preemption. `on_given_back` is called when memory has been given back.
   std::int32_t resize(std::int32_t blocks, std::function<void()> on_given_back);
 
-  // No new work from now on: submit() answers kDraining. What was accepted goes on.
+  // No new work from now on: submit() answers kDraining. What was accepted goes on, and what belongs to a reservation is still taken.
   void begin_drain();
-  // After begin_drain(): true when all that was accepted has ended, false when the deadline came first. One caller at a time.
+  // After begin_drain(): true when all that was accepted or reserved has ended, false when the deadline came first. One caller at a time.
   boost::asio::awaitable<bool> drained(std::chrono::steady_clock::time_point deadline);
   // After it has drained: returns when nothing of it is left on the loop, so that it may be destroyed while the loop goes on.
   boost::asio::awaitable<void> closed();
@@ -89,6 +90,7 @@ class Scheduler final : public Engine, private TicketListener {
   void spawn(boost::asio::io_context& loop, boost::asio::awaitable<void> coroutine);
   boost::asio::awaitable<void> run();
   boost::asio::awaitable<void> tend_disk();
+  bool has_work() const;
   bool has_ended() const;
   void turn() noexcept;
   bool post_next();
@@ -140,12 +142,15 @@ class Scheduler final : public Engine, private TicketListener {
   StallWatch stall_watch_;
   std::function<void()> on_given_back_;
   bool draining_ = false;
+  bool aborted_ = false;                   // while draining
+  std::weak_ptr<const void> reservation_;  // shared by all who have one
   bool warned_of_drafts_ = false;
   boost::asio::steady_timer drain_deadline_;
   boost::asio::steady_timer disk_timer_;
   bool has_ended_ = false;  // its coroutine has
   Signal wake_;
   const std::shared_ptr<Coroutines> coroutines_ = std::make_shared<Coroutines>();
+  const std::shared_ptr<Scheduler*> self_ = std::make_shared<Scheduler*>(this);  // asked by reservations, which may outlive it
   const std::unique_ptr<ComputeStrand> own_strand_;
   StrandLane lane_;  // last: its step has ended before anything that this names is destroyed
 };

@@ -162,6 +162,7 @@ void SeeingEngine::describe_media(GenerationRequest& request) const {
 Result<void> SeeingEngine::check_queue(std::size_t requests, std::int32_t priority) { return scheduler_.check_queue(requests, priority); }
 
 Result<Ticket> SeeingEngine::submit(GenerationRequest request) {
+  if (request.images.empty() && request.reservation != nullptr) return scheduler_.submit(std::move(request));
   if (refusal_) return *refusal_;
   if (request.images.empty()) return scheduler_.submit(std::move(request));
   if (const Result<void> sound = check(request); !sound) return sound.error();
@@ -239,6 +240,17 @@ void SeeingEngine::abort_remaining(const Error& reason) {
   refusal_ = reason;
   while (!waiting_.empty()) fail(*waiting_.front(), reason);
   scheduler_.abort_remaining(reason);
+}
+
+// What of them has been seen stays: the tower has weights of its own.
+void SeeingEngine::change_weights(const std::function<AdapterUse(const AdapterUse&)>& newer) {
+  for (SeeingTicket* ticket : waiting_) ticket->request_.adapter = newer(ticket->request_.adapter);
+  scheduler_.change_weights(newer);
+}
+
+void SeeingEngine::end_all(const Error& reason) {
+  while (!waiting_.empty()) fail(*waiting_.front(), reason);
+  scheduler_.end_all(reason);
 }
 
 }  // namespace braid::sched

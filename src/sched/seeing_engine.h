@@ -11,7 +11,9 @@
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <list>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -36,6 +38,7 @@ class SeeingEngine final : public Engine {
   // As the scheduler's, before an image is looked at; also kInvalidArgument for images that the model does not read.
   Result<Ticket> submit(GenerationRequest request) override;
   Result<void> check_queue(std::size_t requests, std::int32_t priority) override;
+  std::shared_ptr<const void> reserve() override { return scheduler_.reserve(); }
   EngineStats stats() const override;
   bool cancel(std::string_view id) override;
   std::int32_t forget_prefixes() override { return scheduler_.forget_prefixes(); }
@@ -45,6 +48,8 @@ class SeeingEngine final : public Engine {
   void begin_drain();
   boost::asio::awaitable<bool> drained(std::chrono::steady_clock::time_point until);
   void abort_remaining(const Error& reason);
+  void change_weights(const std::function<AdapterUse(const AdapterUse&)>& newer);
+  void end_all(const Error& reason);
 
   const ImageQueue& images() const { return images_; }
 

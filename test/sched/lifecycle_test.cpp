@@ -51,6 +51,54 @@ TEST(Lifecycle, DrainedWaitsForTheLastSequence) {
   for (const auto& client : rig.clients) rig.expect_right(*client);
 }
 
+// Work of several requests, one after the other, that was accepted before.
+TEST(Lifecycle, WhatHasAReservationIsTakenWhileItDrains) {
+  Rig rig;
+  std::shared_ptr<const void> reservation = rig.scheduler->reserve();
+  Client& first = rig.start(5, 5);
+  rig.scheduler->begin_drain();
+  std::optional<bool> result;
+  boost::asio::co_spawn(rig.loop, drain(*rig.scheduler, steady_clock::now() + std::chrono::hours(1), result), boost::asio::detached);
+  ASSERT_TRUE(rig.run_until([&] { return first.finished(); }));
+  rig.loop.poll();
+  EXPECT_FALSE(result.has_value()) << "it waits for the rest of the work";
+  GenerationRequest rest = Rig::tinted({}, Rig::prompt_of(9, 3), 4);
+  EXPECT_EQ(rig.scheduler->submit(rest).error().code, ErrorCode::kDraining);
+  rest.reservation = std::move(reservation);
+  Client& second = rig.submit(std::move(rest));
+  boost::asio::co_spawn(rig.loop, read_to_end(second), boost::asio::detached);
+  rig.run_to_end();
+  EXPECT_EQ(result, true);
+  rig.expect_right(second);
+}
+
+TEST(Lifecycle, WhatHasAReservationIsNotRefusedByAFullQueue) {
+  SchedulerOptions options = Rig::small_options();
+  options.max_waiting = 2;
+  Rig rig(options);
+  GenerationRequest reserved = Rig::tinted({}, Rig::prompt_of(9, 3), 4);
+  reserved.reservation = rig.scheduler->reserve();
+  for (int i = 0; i < 2; ++i) rig.start(5, 5);
+  EXPECT_EQ(rig.scheduler->submit(Rig::tinted({}, Rig::prompt_of(9, 3), 4)).error().code, ErrorCode::kOverloaded);
+  Client& client = rig.submit(std::move(reserved));
+  boost::asio::co_spawn(rig.loop, read_to_end(client), boost::asio::detached);
+  rig.run_to_end();
+  for (const auto& each : rig.clients) rig.expect_right(*each);
+}
+
+TEST(Lifecycle, AnAbortDoesNotWaitForReservationsWhichMayOutliveAll) {
+  GenerationRequest request = Rig::tinted({}, Rig::prompt_of(9, 3), 4);
+  {
+    Rig rig;
+    request.reservation = rig.scheduler->reserve();
+    EXPECT_EQ(rig.scheduler->reserve(), request.reservation);
+    rig.scheduler->abort_remaining({ErrorCode::kDraining, "stop", {}});
+    EXPECT_EQ(rig.scheduler->submit(request).error().code, ErrorCode::kDraining);
+    rig.run_to_end();
+  }
+  request.reservation.reset();
+}
+
 TEST(Lifecycle, DeadlineThenEveryRemainingStreamGetsItsFinish) {
   SchedulerOptions options = Rig::small_options();
   options.stream_capacity = 8;

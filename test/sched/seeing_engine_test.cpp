@@ -298,6 +298,28 @@ TEST(SeeingEngine, WhatWaitsForAnImageCanBeAbortedByItsId) {
   EXPECT_TRUE(rig.engine.sequences(10).empty());
 }
 
+TEST(SeeingEngine, NewerWeightsReachWhoWaitsForAnImage) {
+  SeeingRig rig(50);
+  const auto client = rig.start(SeeingRig::question({picture(1, 9)}));
+  EXPECT_TRUE(rig.run_until([&] { return rig.eyes.parts_done >= 1; }));
+  ASSERT_FALSE(client->ticket->started());
+  rig.engine.change_weights([](const AdapterUse&) { return AdapterUse{.index = 2, .revision = "adapter 2"}; });
+  client->tint.adapter = 2;
+  rig.complete(*client);
+  EXPECT_EQ(rig.eyes.begun, 1);
+}
+
+TEST(SeeingEngine, WhenAllAreEndedSoIsWhoWaitsForAnImage) {
+  SeeingRig rig(1000);
+  const auto client = rig.start(SeeingRig::question({picture(1, 9)}));
+  EXPECT_TRUE(rig.run_until([&] { return rig.eyes.parts_done >= 1; }));
+  rig.engine.end_all({ErrorCode::kCancelled, "the weights of the model were replaced", {}});
+  EXPECT_TRUE(rig.run_until([&] { return client->finished(); }));
+  EXPECT_EQ(client->finish->reason, FinishReason::kCancelled);
+  EXPECT_EQ(client->finish->error->message, "the weights of the model were replaced");
+  rig.complete(*rig.start(SeeingRig::question({})));
+}
+
 TEST(SeeingEngine, ATicketMayOutliveIt) {
   boost::asio::io_context loop;
   ComputeStrand strand(loop);

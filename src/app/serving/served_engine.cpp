@@ -96,8 +96,9 @@ class LanguageEngine final : public ServedEngine {
   EngineMemory memory() const override {
     const model::LanguageModel& model = *model_.language_model;
     const std::uint64_t buffers = model_.disk_cache ? store::StoreOptions().buffer_memory : 0;
+    const std::uint64_t kept = revisions_->base().revision.empty() ? 0 : model.kept_bytes();
     return {revisions_->base().decoder->weights.get(), model.weight_bytes(),
-            model.workspace_bytes() + buffers + draft_bytes() + tower_bytes(), pool_bytes()};
+            model.workspace_bytes() + buffers + draft_bytes() + tower_bytes() + kept, pool_bytes()};
   }
 
   std::uint64_t untouched() const override { return model_.language_model->untouched_kv_bytes(pool_bytes()); }
@@ -176,10 +177,13 @@ class LanguageEngine final : public ServedEngine {
       *adapter_worker_, *revisions_, AdapterBase{*model_.language_model, *model_.table, model_.folder, model_.weights_digest});
   std::unique_ptr<ModelWeights> weights_ = std::make_unique<ModelWeights>(
       *adapter_worker_, *model_.language_model, model_.tensors, model_.weights_digest, *revisions_,
-      ModelWeights::Hooks{
-          .dependent = [this] { return adapters_->dependent(); },
-          .abort = [this](const Error& reason) { scheduler_->end_all(reason); },
-          .keep = [this] { scheduler_->change_weights([this](const AdapterUse& older) { return revisions_->newer(older); }); }});
+      ModelWeights::Hooks{.dependent = [this] { return adapters_->dependent(); },
+                          .abort = [this](const Error& reason) { seeing_ ? seeing_->end_all(reason) : scheduler_->end_all(reason); },
+                          .keep =
+                              [this] {
+    const auto newer = [this](const AdapterUse& older) { return revisions_->newer(older); };
+    seeing_ ? seeing_->change_weights(newer) : scheduler_->change_weights(newer);
+                          }});
   std::unique_ptr<sched::Scheduler> scheduler_;
   std::unique_ptr<sched::SeeingEngine> seeing_;  // in front of it; null: the model reads text alone
 };
