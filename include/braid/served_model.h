@@ -66,7 +66,8 @@ struct ServedModel {
   std::uint64_t bytes = 0;                                  // of its weights
   std::string weight_type = {};                             // of most of them, such as Q4_K; empty: not known
   Adapters* adapters = nullptr;                             // whose base it is, owned as the engine; null: it can have none
-  AdapterUse adapter = {};                                  // that its requests use
+  AdapterUse adapter = {};                                  // that its requests use: adapters, or newer weights, or both
+  bool is_adapted = false;                                  // by adapters of that base
   LiveWeights* weights = nullptr;                           // owned as the engine; null: they stay what they are
   std::shared_ptr<const ModelSettings> settings = nullptr;  // what its maker wants, for Ollama's routes; null: nothing
 };

@@ -2,12 +2,12 @@
 // is mixed up, and what fails leaves the old one live.
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import { serve, temporaryFolder } from "./support/processes.mjs";
-import { collect, events, frees_everything, metrics, post, story } from "./support/client.mjs";
-import { safetensors, write_adapter } from "./support/adapters.mjs";
+import { collect, events, eventually, frees_everything, metric, metrics, post, story } from "./support/client.mjs";
+import { config, safetensors, tensors_of, write_adapter } from "./support/adapters.mjs";
 
 const width = 512;
 const wish = { prompt: story, max_tokens: 24, temperature: 0, ignore_eos: true };
@@ -138,6 +138,87 @@ test("running answers may go on with newer weights, which they tell", async (t) 
   assert.ok(rest.system_fingerprint.endsWith(revision));
   assert.deepEqual(rest.choices[0].token_ids, tokens.slice(660));
   await frees_everything(server.url);
+});
+
+const generated = (server) => metric(server.url, "braid_generation_tokens_total");
+
+test("a rollout tells which revision made which tokens, and is reviewed by the newest", async (t) => {
+  const server = await serve(t, ["--kv-memory", "128M", "--speculate", "off"]);
+  const { fingerprint } = await ask(server);
+  const before = await generated(server);
+  const body = { prompt: story, max_tokens: 700, temperature: 0, ignore_eos: true, reference: "braid-demo" };
+  const rolling = post(`${server.url}/v1/rl/rollout`, body).then((response) => json(response));
+  await eventually("it has begun", async () => (await generated(server)) > before + 20);
+  const one = await update(server, norm(1), { mode: "keep" });
+  const { revision, groups: [{ completions: [{ token_ids, logprobs, reference_logprobs, revisions }] }] } = await rolling;
+  assert.equal(token_ids.length, 700);
+  assert.equal(revision, one.revision);
+  assert.deepEqual(revisions.map((range) => range.revision), [fingerprint, one.revision]);
+  const [{ begin, end: changed }, { begin: from, end }] = revisions;
+  assert.ok(begin === 0 && changed === from && from > 20 && end === 700, JSON.stringify(revisions));
+  assert.deepEqual(reference_logprobs.slice(from), logprobs.slice(from), "scoring gives the same bits within a revision");
+  assert.notDeepEqual(reference_logprobs.slice(0, from), logprobs.slice(0, from));
+  await frees_everything(server.url);
+});
+
+// Completions that use what an update has retired meanwhile.
+test("rollouts with reviews while the weights are replaced in all modes", async (t) => {
+  const folder = temporaryFolder(t);
+  for (const seed of [1, 2]) write_adapter(path.join(folder, `a${seed}`), seed);
+  const server = await serve(t, ["--kv-memory", "128M", ...[1, 2].flatMap((seed) => ["--lora", `a${seed}=${path.join(folder, `a${seed}`)}`])]);
+  let running = true;
+  let whole = 0;
+  const rolling = ["a1", "a2", "braid-demo", "a1"].map(async (model, i) => {
+    while (running) {
+      const body = { model, prompt: story, max_tokens: 10 + i, n: 2, ignore_eos: true, reference: "a2", return_hidden: [-1] };
+      const response = await post(`${server.url}/v1/rl/rollout`, body);
+      const answer = await response.json();
+      if (response.status !== 200) {
+        assert.match(answer.error.message, /weights of the model were replaced/);
+        continue;
+      }
+      ++whole;
+      for (const { reference_logprobs, hidden } of answer.groups[0].completions) {
+        assert.equal(reference_logprobs.length, 10 + i);
+        assert.equal(hidden[0].vector.length, width);
+      }
+    }
+  });
+  const modes = ["abort", "keep", "finish"];
+  for (let i = 0; i < 24; ++i) await update(server, norm(1 + i % 3), { mode: modes[i % 3] });
+  running = false;
+  await Promise.all(rolling);
+  assert.ok(whole > 0);
+  assert.equal(await metric(server.url, "braid_retried_steps_total"), 0, "no step named weights that had gone");
+  await frees_everything(server.url);
+});
+
+test("magnitudes that follow from newer weights do not come back with the file's", async (t) => {
+  const folder = temporaryFolder(t);
+  const server = await serve(t, ["--kv-memory", "128M", "--adapter-dir", folder]);
+  const tensors = tensors_of(1);
+  for (let layer = 0; layer < 8; ++layer)
+    for (const module of ["self_attn.q_proj", "mlp.down_proj"])
+      tensors[`base_model.model.model.layers.${layer}.${module}.lora_magnitude_vector`] = { shape: [width], values: numbers(layer, width, 0.5) };
+  mkdirSync(path.join(folder, "dora"));
+  writeFileSync(path.join(folder, "dora/adapter_config.json"), JSON.stringify({ ...config, use_dora: true }));
+  writeFileSync(path.join(folder, "dora/adapter_model.safetensors"), safetensors(tensors));
+  const load = async () => json(await post(`${server.url}/v1/adapters`, { name: "dora", path: "dora" }));
+  const unload_model = async () => json(await post(`${server.url}/v1/models/unload`, { model: "braid-demo" }));
+  await load();
+  const first = await ask(server, { model: "dora" });
+  await unload_model();
+  assert.equal((await ask(server, { model: "dora" })).text, first.text, "of the file's weights they do");
+  await json(await fetch(`${server.url}/v1/adapters/dora`, { method: "DELETE" }));
+  await update(server, norm(1));
+  await load();
+  const newer = await ask(server, { model: "dora" });
+  assert.notEqual(newer.text, first.text);
+  await unload_model();
+  await ask(server);
+  assert.equal((await post(`${server.url}/v1/completions`, { ...wish, model: "dora" })).status, 404);
+  await load();
+  assert.equal((await ask(server, { model: "dora" })).text, first.text);
 });
 
 test("an update that does not fit says which tensor, and the old weights stay live", async (t) => {

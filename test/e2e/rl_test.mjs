@@ -5,7 +5,7 @@ import path from "node:path";
 import { test } from "node:test";
 import { config, safetensors, tensors_of } from "./support/adapters.mjs";
 import { serve, sourceFolder, temporaryFolder } from "./support/processes.mjs";
-import { collect, post, story } from "./support/client.mjs";
+import { collect, eventually, metric, post, story } from "./support/client.mjs";
 
 const demo = path.join(sourceFolder, "models/demo-q8_0.gguf");
 const folder = (name) => path.join(sourceFolder, "test/model/reference/networks", name);
@@ -133,6 +133,18 @@ test("an adapter with a head values each state, and a reference scores the same 
   assert.deepEqual(acted.value_estimates, [completions[0].values[0]]);
   const refused = await post(`${server.url}/v1/rl/rollout`, { ...body, model: "demo-q8_0", return_values: true });
   assert.equal((await refused.json()).error.param, "return_values");
+});
+
+test("a rollout that was accepted is reviewed while the server drains", async (t) => {
+  const server = await serve(t, [demo, "--kv-memory", "64M"]);
+  const body = { prompt: story, max_tokens: 300, ignore_eos: true, reference: "demo-q8_0", return_hidden: [-1] };
+  const rolling = rollout(server, body);
+  await eventually("it has begun", async () => (await metric(server.url, "braid_generation_tokens_total")) > 20);
+  server.child.kill("SIGTERM");
+  const [{ completions: [{ logprobs, reference_logprobs, hidden }] }] = (await rolling).groups;
+  assert.deepEqual(reference_logprobs, logprobs);
+  assert.equal(hidden.length, 1);
+  assert.equal((await server.exited).code, 0);
 });
 
 test("rewards are those of the adapted model, with the model's head or the adapter's own", async (t) => {

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,6 +22,7 @@ class FakeEngine final : public Engine {
  public:
   Result<Ticket> submit(GenerationRequest request) override;
   Result<void> check_queue(std::size_t requests, std::int32_t priority) override;
+  std::shared_ptr<const void> reserve() override { return reserved; }
   EngineStats stats() const override;
   std::int32_t forget_prefixes() override { return std::exchange(cached_blocks, 0); }
   bool cancel(std::string_view id) override;  // of a request that lives: it gets Finish{kCancelled}
@@ -33,6 +36,7 @@ class FakeEngine final : public Engine {
   std::size_t backlog(std::size_t index) const;    // events that the index-th request has not taken; it lives
   void push(std::size_t index, TokenEvent event);  // to the index-th request ever submitted, if it lives
 
+  const std::shared_ptr<const void> reserved = std::make_shared<char>();
   std::vector<GenerationRequest> submitted;
   std::map<std::size_t, FakeSource*> live;
   std::size_t cancelled = 0;       // tickets destroyed before their Finish was taken

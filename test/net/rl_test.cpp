@@ -1,4 +1,5 @@
 // POST /v1/rl/act and /v1/rl/rollout: what is read, what the policy is asked for, sessions, and what a learner is told.
+#include "braid/adapters.h"
 #include "net/fake_constraints.h"
 #include "net/json/parse.h"
 #include "net/predict/tensor_file.h"
@@ -7,6 +8,9 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -297,6 +301,86 @@ TEST_F(Acting, ARolloutIsReviewedByAReferenceAndAValueHead) {
   }
   server.on_loop([&] { server.model().classes.labels.clear(); });
   EXPECT_NE(server.ask(post("/v1/rl/rollout", R"({"prompt":"a","return_values":true})")).body.find("return_values"), std::string::npos);
+}
+
+// What was accepted is not refused half-way.
+TEST_F(Acting, ReviewsAreTakenWhereTheQueueIsFull) {
+  server.on_loop([&] {
+    speak_and_review(server.engine());
+    server.engine().room = 1;
+  });
+  const Reply reply =
+      server.ask(post("/v1/rl/rollout", R"({"prompt":[7,8],"max_tokens":2,"reference":"fake-model","return_hidden":true})"));
+  EXPECT_EQ(reply.status, 200) << reply.body;
+  server.on_loop([&] {
+    const auto& submitted = server.engine().submitted;
+    ASSERT_EQ(submitted.size(), 3U);
+    EXPECT_EQ(submitted[0].reservation, nullptr);
+    for (std::size_t i = 1; i < 3; ++i) EXPECT_EQ(submitted[i].reservation, server.engine().reserved);
+  });
+}
+
+// Has newer weights for whoever asks.
+class NewerBase final : public Adapters {
+ public:
+  std::vector<AdapterFacts> list() const override { return {}; }
+  bool has(std::string_view) const override { return false; }
+  bool had_any() const override { return false; }
+  Result<std::shared_ptr<const ServedModel>> apply(std::shared_ptr<const ServedModel> base, std::span<const AdapterChoice>) override {
+    return base;
+  }
+  Result<AdapterUse> current(const AdapterUse& applied) override {
+    if (is_full) return Error{ErrorCode::kOverloaded, "too many adapters", ""};
+    return AdapterUse{applied.index + 10, "newer"};
+  }
+  boost::asio::awaitable<Result<AdapterFacts>> load(std::string, WeightSource, bool) override { co_return AdapterFacts(); }
+  Result<void> unload(std::string_view) override { return {}; }
+
+  bool is_full = false;
+};
+
+TEST_F(Acting, AnswersAndReviewsUseTheWeightsThatAreCurrentWhenTheyAreSubmitted) {
+  NewerBase adapters;
+  server.on_loop([&] {
+    speak_and_review(server.engine());
+    server.model().adapters = &adapters;
+  });
+  const std::string body = R"({"prompt":[7,8],"max_tokens":2,"reference":"fake-model","return_hidden":true})";
+  EXPECT_EQ(server.ask(post("/v1/rl/rollout", body)).status, 200);
+  server.on_loop([&] {
+    ASSERT_EQ(server.engine().submitted.size(), 3U);
+    for (const GenerationRequest& request : server.engine().submitted) EXPECT_EQ(request.adapter.index, 10U);
+    adapters.is_full = true;
+  });
+  EXPECT_EQ(server.ask(post("/v1/rl/rollout", body)).status, 429);
+  server.on_loop([&] {
+    EXPECT_EQ(server.engine().submitted.size(), 3U);
+    server.model().adapters = nullptr;
+  });
+}
+
+TEST_F(Acting, ARolloutTellsWhichRevisionMadeWhichTokens) {
+  server.on_loop([&] {
+    server.model().fingerprint = "loaded";
+    server.engine().script = [&](const GenerationRequest& request) {
+      EXPECT_TRUE(request.tells_revisions);
+      const auto token = [](char c, std::optional<std::string> revision) {
+        Token made{c, -1.0F, {}, -0.5F};
+        if (revision) made.revision = std::make_shared<const std::string>(*revision);
+        return made;
+      };
+      Finish finish;
+      finish.reason = FinishReason::kLength;
+      return std::vector<TokenEvent>{token('a', ""), token('b', {}), token('c', "r2"), token('d', "r3"), token('e', {}), finish};
+    };
+  });
+  const Reply reply = server.ask(post("/v1/rl/rollout", R"({"prompt":[7],"max_tokens":5})"));
+  EXPECT_NE(reply.body.find(R"("revisions":[{"revision":"loaded","begin":0,"end":2},{"revision":"r2","begin":2,"end":3},)"
+                            R"({"revision":"r3","begin":3,"end":5}])"),
+            std::string::npos)
+      << reply.body;
+  EXPECT_NE(reply.body.find(R"("model":"fake-model","revision":"r3")"), std::string::npos) << reply.body;
+  EXPECT_NE(act(R"({"model":"fake-model","observations":[[7]]})").find(R"("revision":"r3")"), std::string::npos);
 }
 
 TEST_F(Acting, AReviewThatFailsIsTheAnswersFailure) {

@@ -114,7 +114,7 @@ class FakeAdapters final : public Adapters {
   Result<std::shared_ptr<const ServedModel>> apply(std::shared_ptr<const ServedModel> base, std::span<const AdapterChoice>) override {
     return base;
   }
-  Result<AdapterUse> current(const AdapterUse& applied) override { return applied; }
+  Result<AdapterUse> current(const AdapterUse&) override { return now; }
   boost::asio::awaitable<Result<AdapterFacts>> load(std::string name, WeightSource source, bool replace) override {
     EXPECT_TRUE(replace);
     loaded = source.path;
@@ -126,6 +126,7 @@ class FakeAdapters final : public Adapters {
   Result<void> unload(std::string_view) override { return {}; }
 
   std::string loaded;
+  AdapterUse now{.index = 3, .revision = "w1"};
 };
 
 net::ServerOptions training_options(const std::string& folder) {
@@ -190,7 +191,10 @@ TEST_F(Training, AJobBecomesAnAdapterThatPrefersWhatWasChosen) {
   EXPECT_EQ(*done.find("checkpoint")->find("epoch"), Value(40));
   server.on_loop([&] {
     EXPECT_EQ(adapters.loaded, folder.path() + "/liked");
-    for (const GenerationRequest& request : server.engine().submitted) EXPECT_EQ(request.priority, 100);
+    for (const GenerationRequest& request : server.engine().submitted) {
+      EXPECT_EQ(request.priority, 100);
+      EXPECT_EQ(request.adapter.index, 3U);
+    }
   });
   const LinearHead head = net::training::read_head(folder.path() + "/liked", 2).value();
   EXPECT_GT(head.weight[0], head.weight[1]);
@@ -227,6 +231,38 @@ TEST_F(Training, AJobTellsWhyItFailed) {
   const Value done = finished(text(ask(post("/v1/training/jobs", fmt::format(R"({{"name":"broken",{}}})", kPairs))), "id"));
   EXPECT_EQ(text(done, "status"), "failed");
   EXPECT_EQ(text(done, "error"), "the model failed");
+}
+
+// One head is fitted to vectors of one revision.
+TEST_F(Training, AJobWhoseTextsMeetNewerWeightsSaysSo) {
+  const auto expect_replaced = [&](const std::string& name) {
+    const Value done = finished(text(ask(post("/v1/training/jobs", fmt::format(R"({{"name":"{}",{}}})", name, kPairs))), "id"));
+    EXPECT_EQ(text(done, "status"), "failed");
+    EXPECT_NE(text(done, "error").find("were replaced"), std::string::npos) << text(done, "error");
+  };
+  server.on_loop([&] {
+    server.engine().script = [&](const GenerationRequest&) {
+      adapters.now = {.index = 4, .revision = "w2"};
+      return std::vector<TokenEvent>{PooledVector{{0.0F, 0.0F}}, Finish{}};
+    };
+  });
+  expect_replaced("between");
+  server.on_loop([&] {
+    server.engine().script = [&](const GenerationRequest&) {
+      Finish finish;
+      finish.usage.weight_changes = 1;
+      return std::vector<TokenEvent>{PooledVector{{0.0F, 0.0F}}, finish};
+    };
+  });
+  expect_replaced("within");
+}
+
+TEST_F(Training, TakesABaseWithNewerWeightsAndNoneThatIsAdapted) {
+  server.on_loop([&] { server.model().adapter = {.index = 3, .revision = "w1"}; });
+  EXPECT_EQ(text(finished(text(ask(post("/v1/training/jobs", fmt::format(R"({{"name":"x",{}}})", kPairs))), "id")), "status"), "succeeded");
+  server.on_loop([&] { server.model().is_adapted = true; });
+  EXPECT_NE(server.ask(local(post("/v1/training/jobs", fmt::format(R"({{"name":"y",{}}})", kPairs)))).body.find("is adapted"),
+            std::string::npos);
 }
 
 TEST_F(Training, NamesTheFieldThatIsWrong) {

@@ -87,6 +87,7 @@ Result<std::shared_ptr<const ServedModel>> ModelAdapters::apply(std::shared_ptr<
     return std::shared_ptr<const ServedModel>(known, &known->served);
   auto adapted = std::make_shared<AdaptedModel>(AdaptedModel{*base, base});
   ServedModel& served = adapted->served;
+  served.is_adapted = !is_plain;
   if (!is_plain) served.id = fmt::format("{}:{}", base->id, names);
   if (!use->revision.empty()) served.fingerprint += "-" + use->revision;
   served.adapter = std::move(*use);
@@ -147,7 +148,10 @@ Result<void> ModelAdapters::unload(std::string_view name) {
 
 std::shared_ptr<const KeptAdapters> ModelAdapters::keep() const {
   if (!had_any_) return nullptr;
-  return std::make_shared<const KeptAdapters>(KeptAdapters{base_.digest, entries_, numbers_});
+  auto kept = std::make_shared<KeptAdapters>(KeptAdapters{base_.digest, entries_, numbers_});
+  // Magnitudes follow from weights that are not the file's.
+  if (!revisions_.base().revision.empty()) std::erase_if(kept->entries, has_magnitudes);
+  return kept;
 }
 
 void ModelAdapters::restore(const KeptAdapters& kept) {
@@ -157,10 +161,11 @@ void ModelAdapters::restore(const KeptAdapters& kept) {
   numbers_ = kept.numbers;
 }
 
+bool ModelAdapters::has_magnitudes(const Entry& entry) {
+  return std::ranges::any_of(entry.loaded->adapter->matrices, [](const model::AdaptedMatrix& m) { return !m.magnitude.empty(); });
+}
+
 std::optional<std::string> ModelAdapters::dependent() const {
-  const auto has_magnitudes = [](const Entry& entry) {
-    return std::ranges::any_of(entry.loaded->adapter->matrices, [](const model::AdaptedMatrix& m) { return !m.magnitude.empty(); });
-  };
   const auto found = std::ranges::find_if(entries_, has_magnitudes);
   return found != entries_.end() ? std::optional(found->facts.name) : std::nullopt;
 }

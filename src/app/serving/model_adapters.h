@@ -44,7 +44,7 @@ class ModelAdapters final : public Adapters {
   boost::asio::awaitable<Result<AdapterFacts>> load(std::string name, WeightSource source, bool replace) override;
   Result<void> unload(std::string_view name) override;
 
-  // All of them, and the same in another model that was loaded from the same weights; made for others they are only known to have been there.
+  // All that another model of the same file can have, and the same there; made for others they are only known to have been there.
   std::shared_ptr<const KeptAdapters> keep() const;
   void restore(const KeptAdapters& kept);
 
@@ -58,6 +58,7 @@ class ModelAdapters final : public Adapters {
     std::shared_ptr<const ServedModel> base;
   };
   using Entry = KeptAdapters::Entry;
+  static bool has_magnitudes(const Entry& entry);
   const Entry* find(std::string_view name) const;
   Result<Entry*> chosen(const AdapterChoice& choice);
 

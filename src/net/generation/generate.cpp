@@ -1,6 +1,5 @@
 #include "net/generation/generate.h"
 
-#include "braid/adapters.h"
 #include "braid/signal.h"
 #include "net/generation/deadlines.h"
 #include "net/generation/failure.h"
@@ -15,7 +14,6 @@
 #include "net/generation/whole_answer.h"
 #include "net/http/body_writer.h"
 #include "net/log/request_record.h"
-#include "net/service/asked_model.h"
 #include "net/service/count.h"
 
 #include <boost/asio/this_coro.hpp>
@@ -111,28 +109,11 @@ class Generation final : WakeHint {
     const Result<void> allowed = apply_rules(visit_.account().rules(), call_);
     if (!allowed) co_return allowed.error();
     if (call_.said_at_once) co_return Result<void>();
-    const Result<void> reviewers = find_reviewers();
+    Result<Reviewers> reviewers = find_reviewers(service_.status, call_, model_);
     if (!reviewers) co_return reviewers.error();
+    reviewers_ = std::move(*reviewers);
     const auto executor = co_await asio::this_coro::executor;
     co_return submit(std::move(prepared->prompts), executor);
-  }
-
-  // Who is to review the answers: the model with other adapters, or none.
-  Result<void> find_reviewers() {
-    for (const Review& review : call_.reviews) {
-      if (review.model.empty()) {
-        reviewers_.push_back(model_);
-        continue;
-      }
-      Result<ModelHold> model = take_model(service_.status, {.name = review.model});
-      if (!model) return model.error();
-      if (*model == nullptr || (*model)->engine != model_->engine)
-        return invalid_argument(
-            fmt::format("'{}' is neither the model that answers nor an adapter of it: its tokens may be others", review.model),
-            review.field);
-      reviewers_.push_back(std::move(*model));
-    }
-    return {};
   }
 
   // In the log, and in a header if that has a name.
@@ -153,13 +134,7 @@ class Generation final : WakeHint {
     meter_.set_prompts(prompts.size(), prompt_tokens);
     Result<std::vector<GenerationRequest>> requests = make_requests(*model_, call_, id, seed, std::move(prompts), dialect_.voice());
     if (!requests) return requests.error();
-    for (GenerationRequest& request : *requests) {
-      if (model_->adapters == nullptr) break;
-      Result<AdapterUse> use = model_->adapters->current(request.adapter);
-      if (!use) return use.error();
-      request.adapter = std::move(*use);
-    }
-    Result<std::vector<Ticket>> tickets = submit_all(*model_->engine, visit_, std::move(*requests), prompt_tokens);
+    Result<std::vector<Ticket>> tickets = submit_all(*model_, visit_, std::move(*requests), prompt_tokens);
     if (!tickets) return tickets.error();
     record_.submit();
     answer_id_ = id;
@@ -237,7 +212,7 @@ class Generation final : WakeHint {
     choices_.reset();
     if (failure_) co_return co_await refuse_late();
     std::vector<ChoiceAnswer> choices = answer.take(call_);
-    if (!reviewers_.empty()) {
+    if (!reviewers_.models.empty()) {
       const bool stays = co_await review(choices);
       if (!stays) co_return lost();
     }
@@ -250,28 +225,22 @@ class Generation final : WakeHint {
 
   // False: the client has gone.
   asio::awaitable<bool> review(std::vector<ChoiceAnswer>& choices) {
-    std::vector<GenerationRequest> requests = review_requests(call_, answer_id_, reviewers_, choices);
-    std::size_t tokens = 0;
-    for (const GenerationRequest& request : requests) tokens += request.prompt.size();
-    Result<std::vector<Ticket>> tickets = submit_all(*model_->engine, visit_, std::move(requests), tokens);
+    Result<std::vector<Ticket>> tickets = submit_reviews(reviewers_, call_, answer_id_, choices, visit_);
     if (!tickets) {
       failure_ = Failure{tickets.error(), request_end_of(tickets.error())};
       co_return true;
     }
+    reviewers_.reservation.reset();
     service_.answers[answer_id_].sequences = tickets->size();
     const auto executor = co_await asio::this_coro::executor;
     reviews_.emplace(executor, std::move(*tickets));
-    while (!failure_ && !reviews_->all_ended()) {
-      std::optional<ChoiceEvent> event = reviews_->streams().try_next();
-      if (!event && !interrupted_) {
-        co_await reviews_->streams().arrived().wait();
-        event = reviews_->streams().try_next();
-      }
-      if (connection_.gone()) co_return false;
+    asio::awaitable<std::optional<Failure>> running = reviews_->run([this] {
       if (std::exchange(interrupted_, false)) check_deadlines(Progress::kAnswering);
-      for (; event && !failure_; event = reviews_->all_ended() ? std::nullopt : reviews_->streams().try_next())
-        failure_ = reviews_->take(std::move(*event));
-    }
+      return !failure_ && !connection_.gone();
+    });
+    std::optional<Failure> failure = co_await std::move(running);
+    if (connection_.gone()) co_return false;
+    if (failure) failure_ = std::move(failure);
     if (!failure_) reviews_->move_to(choices);
     reviews_.reset();
     co_return true;
@@ -393,7 +362,7 @@ class Generation final : WakeHint {
   const Dialect& dialect_;
   RequestRecord& record_;
   std::string answer_id_;                  // empty until submitted
-  std::vector<ModelHold> reviewers_;       // of the call's reviews
+  Reviewers reviewers_;                    // of the call's reviews
   std::optional<RunningReviews> reviews_;  // once all choices have ended
   Abandonment abandonment_;                // of its preparation
   Deadlines deadlines_{service_.options.limits_of(dialect_.work()), start_};

@@ -1,11 +1,17 @@
 #include "net/generation/reviews.h"
 
 #include "net/generation/prompts.h"
+#include "net/generation/submission.h"
+#include "net/service/asked_model.h"
 
+#include <fmt/format.h>
 #include <iterator>
 #include <utility>
 
 namespace braid::net {
+
+namespace asio = boost::asio;
+
 namespace {
 
 GenerationRequest review_of(const GenerationCall& call, const Review& review, const ServedModel& model, std::vector<TokenId> prompt,
@@ -32,22 +38,56 @@ GenerationRequest review_of(const GenerationCall& call, const Review& review, co
 
 }  // namespace
 
-std::vector<GenerationRequest> review_requests(const GenerationCall& call, const std::string& id, std::span<const ModelHold> models,
-                                               std::span<const ChoiceAnswer> choices) {
-  std::vector<GenerationRequest> requests;
-  const std::size_t total = choices.size() * models.size();
-  for (std::size_t i = 0; i < choices.size(); ++i) {
-    const std::vector<TokenId>& prompt = call.prompt_tokens[i / static_cast<std::size_t>(call.choices)];
-    for (std::size_t review = 0; review < models.size(); ++review) {
-      requests.push_back(review_of(call, call.reviews[review], *models[review], prompt, choices[i].piece.tokens.ids));
-      requests.back().id = choice_id(id, requests.size() - 1, total);
+Result<Reviewers> find_reviewers(const ServiceStatus& status, const GenerationCall& call, const ModelHold& model) {
+  Reviewers reviewers;
+  for (const Review& review : call.reviews) {
+    if (review.model.empty()) {
+      reviewers.models.push_back(model);
+      continue;
     }
+    Result<ModelHold> other = take_model(status, {.name = review.model});
+    if (!other) return other.error();
+    if (*other == nullptr || (*other)->engine != model->engine)
+      return invalid_argument(
+          fmt::format("'{}' is neither the model that answers nor an adapter of it: its tokens may be others", review.model), review.field);
+    reviewers.models.push_back(std::move(*other));
   }
-  return requests;
+  if (!call.reviews.empty()) reviewers.reservation = model->engine->reserve();
+  return reviewers;
 }
 
-RunningReviews::RunningReviews(const boost::asio::any_io_executor& executor, std::vector<Ticket> tickets)
+Result<std::vector<Ticket>> submit_reviews(const Reviewers& reviewers, const GenerationCall& call, const std::string& id,
+                                           std::span<const ChoiceAnswer> choices, access::Visit& visit) {
+  std::vector<GenerationRequest> requests;
+  std::size_t tokens = 0;
+  const std::size_t total = choices.size() * reviewers.models.size();
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    const std::vector<TokenId>& prompt = call.prompt_tokens[i / static_cast<std::size_t>(call.choices)];
+    for (std::size_t review = 0; review < reviewers.models.size(); ++review) {
+      requests.push_back(review_of(call, call.reviews[review], *reviewers.models[review], prompt, choices[i].piece.tokens.ids));
+      requests.back().reservation = reviewers.reservation;
+      requests.back().id = choice_id(id, requests.size() - 1, total);
+      tokens += requests.back().prompt.size();
+    }
+  }
+  return submit_all(*reviewers.models.front(), visit, std::move(requests), tokens);
+}
+
+RunningReviews::RunningReviews(const asio::any_io_executor& executor, std::vector<Ticket> tickets)
     : answers_(tickets.size()), running_(tickets.size()), streams_(executor, std::move(tickets)) {}
+
+asio::awaitable<std::optional<Failure>> RunningReviews::run(std::function<bool()> goes_on) {
+  std::optional<Failure> failure;
+  while (!failure && running_ > 0 && goes_on()) {
+    std::optional<ChoiceEvent> event = streams_.try_next();
+    if (event) {
+      failure = take(std::move(*event));
+    } else {
+      co_await streams_.arrived().wait();
+    }
+  }
+  co_return failure;
+}
 
 std::optional<Failure> RunningReviews::take(ChoiceEvent&& event) {
   ReviewAnswer& answer = answers_[event.choice];

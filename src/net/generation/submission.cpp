@@ -1,5 +1,7 @@
 #include "net/generation/submission.h"
 
+#include "braid/adapters.h"
+
 #include <algorithm>
 #include <chrono>
 #include <fmt/format.h>
@@ -24,11 +26,20 @@ Result<void> apply_rules(const access::Rules& rules, GenerationCall& call) {
   return {};
 }
 
-Result<std::vector<Ticket>> submit_all(Engine& engine, access::Visit& visit, std::vector<GenerationRequest> requests,
+Result<std::vector<Ticket>> submit_all(const ServedModel& model, access::Visit& visit, std::vector<GenerationRequest> requests,
                                        std::size_t prompt_tokens) {
+  Engine& engine = *model.engine;
+  for (GenerationRequest& request : requests) {
+    if (model.adapters == nullptr) break;
+    Result<AdapterUse> use = model.adapters->current(request.adapter);
+    if (!use) return use.error();
+    request.adapter = std::move(*use);
+  }
   const Result<void> paid = visit.take_prompt(prompt_tokens, access::Clock::now());
   if (!paid) return paid.error();
-  const Result<void> fits = engine.check_queue(requests.size(), requests.front().priority);  // some of them would be in the way
+  // Some of them would be in the way.
+  const bool has_place = requests.front().reservation != nullptr;
+  const Result<void> fits = has_place ? Result<void>() : engine.check_queue(requests.size(), requests.front().priority);
   if (!fits) {
     visit.give_back(prompt_tokens);
     return fits.error();

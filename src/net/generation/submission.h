@@ -4,6 +4,7 @@
 #include "braid/engine.h"
 #include "braid/generation_request.h"
 #include "braid/result.h"
+#include "braid/served_model.h"
 #include "net/access/account.h"
 #include "net/access/rules.h"
 #include "net/generation/call.h"
@@ -16,9 +17,10 @@ namespace braid::net {
 // Gives the call the priority and the cache salt that its client's requests have. kInvalidArgument when it asks for what they may not.
 Result<void> apply_rules(const access::Rules& rules, GenerationCall& call);
 
-// A ticket for each request, or none at all. Takes `prompt_tokens` from the client's account, and gives them back when it is refused.
+// A ticket for each request to `model`, or to it with other adapters, or none at all. Where nobody is to begin with the weights that a request
+// names any more, it gets those that are current. Takes `prompt_tokens` from the client's account, and gives them back when it is refused.
 // Loop only.
-Result<std::vector<Ticket>> submit_all(Engine& engine, access::Visit& visit, std::vector<GenerationRequest> requests,
+Result<std::vector<Ticket>> submit_all(const ServedModel& model, access::Visit& visit, std::vector<GenerationRequest> requests,
                                        std::size_t prompt_tokens);
 
 }  // namespace braid::net

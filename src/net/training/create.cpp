@@ -29,7 +29,7 @@ Result<ModelHold> base_of(Service& service, const AskedModel& asked) {
   Result<ModelHold> model = take_model(service.status, asked);
   if (!model) return model;
   if (*model == nullptr) return Error{ErrorCode::kNotFound, fmt::format("the model '{}' is not loaded", asked.name), "model"};
-  if ((*model)->adapter.index != 0)
+  if ((*model)->is_adapted)
     return invalid_argument(fmt::format("'{}' is adapted: a head is fitted to a base, and becomes an adapter of it", (*model)->id),
                             "model");
   if ((*model)->adapters == nullptr) return invalid_argument(fmt::format("the model '{}' takes no adapters", (*model)->id), "model");

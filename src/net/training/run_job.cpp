@@ -28,6 +28,10 @@ constexpr std::int32_t kLowestPriority = 100;
 constexpr std::size_t kTextsAtOnce = 4;
 constexpr std::size_t kWorkOfPiece = 4'000'000;  // multiplications on the codec worker, where requests of others wait meanwhile
 
+Error replaced() {
+  return {ErrorCode::kCancelled, "the weights of the model were replaced while the job read its texts: start it again", ""};
+}
+
 Error stopped() { return {ErrorCode::kCancelled, "the job was cancelled", ""}; }
 
 class Run : public std::enable_shared_from_this<Run> {
@@ -64,7 +68,7 @@ class Run : public std::enable_shared_from_this<Run> {
     for (std::size_t next = 0, oldest = 0; oldest < request_.texts.size();) {
       if (is_stopped()) co_return stopped();
       if (next < request_.texts.size() && running.size() < kTextsAtOnce) {
-        Result<Ticket> ticket = model_.engine->submit(request_of(next));
+        Result<Ticket> ticket = submit_text(next);
         if (ticket) {
           running.push_back(std::move(*ticket));
           ++next;
@@ -87,8 +91,18 @@ class Run : public std::enable_shared_from_this<Run> {
     co_return Result<void>();
   }
 
-  GenerationRequest request_of(std::size_t text) const {
+  // A head is fitted to what one revision of the weights says of the texts.
+  Result<Ticket> submit_text(std::size_t text) {
+    Result<AdapterUse> weights = model_.adapters->current(model_.adapter);
+    if (!weights) return weights.error();
+    if (!revision_) revision_ = weights->revision;
+    if (*revision_ != weights->revision) return replaced();
+    return model_.engine->submit(request_of(text, std::move(*weights)));
+  }
+
+  GenerationRequest request_of(std::size_t text, AdapterUse weights) const {
     GenerationRequest request;
+    request.adapter = std::move(weights);
     request.id = fmt::format("{}/{}", job_.id, text);
     request.prompt = request_.texts[text];
     request.stop.max_tokens = 0;
@@ -112,6 +126,7 @@ class Run : public std::enable_shared_from_this<Run> {
       const auto* finish = std::get_if<Finish>(&*event);
       if (finish == nullptr) continue;
       if (finish->error) co_return *finish->error;
+      if (finish->usage.weight_changes > 0) co_return replaced();
       if (vector.empty()) co_return stopped();
       co_return Result<void>();
     }
@@ -181,6 +196,7 @@ class Run : public std::enable_shared_from_this<Run> {
   const ServedModel& model_;
   const std::string folder_ = job_.folder;
   JobRequest request_;
+  std::optional<std::string> revision_;  // of the weights that the texts are read with; nothing: none has been
   std::vector<std::vector<float>> vectors_;
   std::optional<HeadFit> fit_;  // the codec worker's while a piece runs, as the next three
   FitFigures learnt_, held_out_;
