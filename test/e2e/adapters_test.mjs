@@ -183,20 +183,33 @@ test("weights are updated whole and in part, and what does not fit changes nothi
   assert.match(await refused(server, "/v1/adapters", { name: "a:b", path: "late" }, 400), /colon/);
 });
 
+// 64 at once on eight adapters and the base.
 test("a storm of streams on adapters that are loaded, updated, unloaded and cancelled", async (t) => {
-  const { server } = await start(t);
+  const steady = ["four", "five", "six", "seven"];
+  const { server, folder } = await start(t, ["--max-batch", "64"]);
+  for (const [i, name] of steady.entries()) {
+    write_adapter(path.join(folder, name), 20 + i);
+    assert.equal((await post(`${server.url}/v1/adapters`, { name, path: name })).status, 200);
+  }
+  const models = ["braid-demo", "one", "two", "three", ...steady, "late"];
   const revisions = new Map();  // solo answers of each, by fingerprint and wish
   const update = (seed) => fetch(`${server.url}/update_adapter_weights`, { method: "POST", body: safetensors(tensors_of(seed), { adapter: "three" }) });
   const prompts = Array.from({ length: 8 }, (_, i) => `${story} Part ${i}.`);
   const heard = [];
   let going = true;
-  const clients = Array.from({ length: 16 }, async (_, client) => {
+  const clients = Array.from({ length: 64 }, async (_, client) => {
     for (let turn = 0; going; ++turn) {
       const prompt = prompts[(client + turn) % prompts.length];
-      const model = ["braid-demo", "one", "three", "three", "late"][(client * 3 + turn) % 5];
-      const abort = new AbortController();
-      const response = await post(`${server.url}/v1/completions`, { ...wish, prompt, model, seed: 1, temperature: 0.7 }, { signal: abort.signal });
-      if (turn % 5 === 4) { abort.abort(); continue; }
+      const model = turn % 3 === 0 ? "three" : models[(client * 5 + turn) % models.length];
+      const body = { ...wish, prompt, model, seed: 1, temperature: 0.7 };
+      if (turn % 5 === 4) {
+        const abort = new AbortController();
+        const stream = await post(`${server.url}/v1/completions`, { ...body, stream: true }, { signal: abort.signal });
+        await stream.body.getReader().read();
+        abort.abort();
+        continue;
+      }
+      const response = await post(`${server.url}/v1/completions`, body);
       const answer = await response.json();
       if (response.status === 404) { assert.equal(model, "late"); continue; }
       assert.equal(response.status, 200, JSON.stringify(answer));
@@ -211,11 +224,11 @@ test("a storm of streams on adapters that are loaded, updated, unloaded and canc
   }
   going = false;
   await Promise.all(clients);
-  assert.ok(heard.length > 16);
+  assert.ok(heard.length > 64);
   await post(`${server.url}/v1/adapters`, { name: "late", path: "late" });
   for (const seed of [3, 4, 5]) {
     await update(seed);
-    for (const model of ["braid-demo", "one", "three", "late"])
+    for (const model of seed === 3 ? models : ["three"])
       for (const prompt of prompts) {
         const { text, fingerprint } = await ask(server, { prompt, model, seed: 1, temperature: 0.7, cache_salt: `${seed}` });
         revisions.set(`${fingerprint} ${prompt}`, text);
