@@ -54,7 +54,7 @@ class Adapters {
                                                            std::span<const AdapterChoice> choices) = 0;
 
   // What is submitted for one of these: that, or the same adapters with newer weights of the base, where nobody is to begin with the older
-  // ones any more. kOverloaded.
+  // ones any more. kOverloaded; kNotFound: one that follows from the base's weights has been unloaded.
   virtual Result<AdapterUse> current(const AdapterUse& applied) = 0;
 
   // A folder of PEFT, a GGUF file, or tensors of the adapter that has the name, whose configuration holds further.

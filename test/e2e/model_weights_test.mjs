@@ -193,32 +193,59 @@ test("rollouts with reviews while the weights are replaced in all modes", async 
   await frees_everything(server.url);
 });
 
-test("magnitudes that follow from newer weights do not come back with the file's", async (t) => {
-  const folder = temporaryFolder(t);
-  const server = await serve(t, ["--kv-memory", "128M", "--adapter-dir", folder]);
+function write_dora(folder) {
   const tensors = tensors_of(1);
   for (let layer = 0; layer < 8; ++layer)
     for (const module of ["self_attn.q_proj", "mlp.down_proj"])
       tensors[`base_model.model.model.layers.${layer}.${module}.lora_magnitude_vector`] = { shape: [width], values: numbers(layer, width, 0.5) };
-  mkdirSync(path.join(folder, "dora"));
-  writeFileSync(path.join(folder, "dora/adapter_config.json"), JSON.stringify({ ...config, use_dora: true }));
-  writeFileSync(path.join(folder, "dora/adapter_model.safetensors"), safetensors(tensors));
+  mkdirSync(folder);
+  writeFileSync(path.join(folder, "adapter_config.json"), JSON.stringify({ ...config, use_dora: true }));
+  writeFileSync(path.join(folder, "adapter_model.safetensors"), safetensors(tensors));
+}
+
+// A matrix that they are the lengths of the rows of.
+const projection = (seed) => ({ "blk.3.attn_q.weight": { shape: [width, width], values: numbers(seed, width * width, -0.5).map((value) => value / 8) } });
+
+test("magnitudes are made anew for newer weights, also for those who run, and come back with the file's", async (t) => {
+  const folder = temporaryFolder(t);
+  write_dora(path.join(folder, "dora"));
+  const server = await serve(t, ["--kv-memory", "128M", "--adapter-dir", folder, "--speculate", "off"]);
   const load = async () => json(await post(`${server.url}/v1/adapters`, { name: "dora", path: "dora" }));
+  const drop = async () => json(await fetch(`${server.url}/v1/adapters/dora`, { method: "DELETE" }));
   const unload_model = async () => json(await post(`${server.url}/v1/models/unload`, { model: "braid-demo" }));
+  const dora = (fields) => ask(server, { model: "dora", ...fields });
   await load();
-  const first = await ask(server, { model: "dora" });
-  await unload_model();
-  assert.equal((await ask(server, { model: "dora" })).text, first.text, "of the file's weights they do");
-  await json(await fetch(`${server.url}/v1/adapters/dora`, { method: "DELETE" }));
-  await update(server, norm(1));
-  await load();
-  const newer = await ask(server, { model: "dora" });
+  const first = await dora();
+  const older = await open(server, { model: "dora" });
+  const alone = (await collect(await post(`${server.url}/v1/completions`, { ...wish, model: "dora", max_tokens: 250, stream: true }))).text;
+  await update(server, projection(1));
+  const newer = await dora();
   assert.notEqual(newer.text, first.text);
+  assert.equal((await older()).text, alone);
+  await drop();
+  await load();
+  assert.deepEqual(await dora({ cache_salt: "again" }), { ...newer, cached: 0 }, "as if it had been loaded now");
+
+  // What runs goes on with magnitudes of the newest weights.
+  const body = { model: "dora", prompt: story, max_tokens: 400, temperature: 0, ignore_eos: true, reference: "dora" };
+  const before = await generated(server);
+  const rolling = post(`${server.url}/v1/rl/rollout`, body).then((response) => json(response));
+  await eventually("it has begun", async () => (await generated(server)) > before + 10);
+  await update(server, projection(2), { mode: "keep" });
+  const { groups: [{ completions: [{ logprobs, reference_logprobs, revisions }] }] } = await rolling;
+  assert.equal(revisions.length, 2);
+  assert.deepEqual(reference_logprobs.slice(revisions[1].begin), logprobs.slice(revisions[1].begin));
+
   await unload_model();
   await ask(server);
-  assert.equal((await post(`${server.url}/v1/completions`, { ...wish, model: "dora" })).status, 404);
+  assert.equal((await post(`${server.url}/v1/completions`, { ...wish, model: "dora" })).status, 404, "it was made for weights that have gone");
   await load();
-  assert.equal((await ask(server, { model: "dora" })).text, first.text);
+  assert.equal((await dora()).text, first.text);
+  await update(server, projection(1));
+  assert.equal((await dora()).text, newer.text);
+  await unload_model();
+  assert.equal((await dora()).text, first.text, "it was loaded for the file's");
+  await frees_everything(server.url);
 });
 
 test("an update that does not fit says which tensor, and the old weights stay live", async (t) => {

@@ -36,15 +36,22 @@ Result<model::StoredAdapter> read(const WeightSource& source, const LoadedAdapte
   return model::read_peft_tensors(previous->config, std::move(*all), base);
 }
 
-}  // namespace
-
-Result<LoadedAdapter> load_adapter(const WeightSource& source, const LoadedAdapter* previous, const AdapterBase& base,
-                                   const model::Weights& weights) {
-  const Result<model::StoredAdapter> stored = read(source, previous, {base.model.shape(), base.folder});
+Result<LoadedAdapter> make(const Result<model::StoredAdapter>& stored, const AdapterBase& base, const model::Weights& weights) {
   if (!stored) return as_refusal(stored.error());
   auto adapter = model::build_adapter(*stored, base.model.shape(), weights, base.table);
   if (!adapter) return as_refusal(adapter.error());
   return LoadedAdapter{std::move(*adapter), stored->config, stored->sources.front()};
+}
+
+}  // namespace
+
+Result<LoadedAdapter> remake_adapter(const LoadedAdapter& loaded, const AdapterBase& base, const model::Weights& weights) {
+  return make(model::read_peft_tensors(loaded.config, loaded.tensors, {base.model.shape(), base.folder}), base, weights);
+}
+
+Result<LoadedAdapter> load_adapter(const WeightSource& source, const LoadedAdapter* previous, const AdapterBase& base,
+                                   const model::Weights& weights) {
+  return make(read(source, previous, {base.model.shape(), base.folder}), base, weights);
 }
 
 }  // namespace braid::app

@@ -28,6 +28,9 @@ struct LoadedAdapter {
   std::shared_ptr<const files::ByteSource> tensors;  // as they were stored
 };
 
+// The same adapter for other weights of the base, where it follows from them. Any thread.
+Result<LoadedAdapter> remake_adapter(const LoadedAdapter& loaded, const AdapterBase& base, const model::Weights& weights);
+
 // Any thread. `previous`: the revision that a source of tensors alone belongs to; null: there is none. Errors of files are kInvalidArgument.
 // `weights`: of the base.
 Result<LoadedAdapter> load_adapter(const WeightSource& source, const LoadedAdapter* previous, const AdapterBase& base,

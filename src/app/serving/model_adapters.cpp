@@ -149,8 +149,10 @@ Result<void> ModelAdapters::unload(std::string_view name) {
 std::shared_ptr<const KeptAdapters> ModelAdapters::keep() const {
   if (!had_any_) return nullptr;
   auto kept = std::make_shared<KeptAdapters>(KeptAdapters{base_.digest, entries_, numbers_});
-  // Magnitudes follow from weights that are not the file's.
-  if (!revisions_.base().revision.empty()) std::erase_if(kept->entries, has_magnitudes);
+  if (revisions_.base().revision.empty()) return kept;
+  for (Entry& entry : kept->entries)
+    if (entry.loaded->adapter->follows_weights()) entry.loaded = std::exchange(entry.of_first, nullptr);
+  std::erase_if(kept->entries, [](const Entry& entry) { return entry.loaded == nullptr; });
   return kept;
 }
 
@@ -161,13 +163,33 @@ void ModelAdapters::restore(const KeptAdapters& kept) {
   numbers_ = kept.numbers;
 }
 
-bool ModelAdapters::has_magnitudes(const Entry& entry) {
-  return std::ranges::any_of(entry.loaded->adapter->matrices, [](const model::AdaptedMatrix& m) { return !m.magnitude.empty(); });
+asio::awaitable<Result<ModelAdapters::Remade>> ModelAdapters::remake(std::shared_ptr<const model::Decoder> newer) const {
+  std::vector<std::shared_ptr<const LoadedAdapter>> all;
+  for (const Entry& entry : entries_)
+    if (entry.loaded->adapter->follows_weights()) all.push_back(entry.loaded);
+  if (all.empty()) co_return Remade();
+  auto making = [](std::vector<std::shared_ptr<const LoadedAdapter>> older, AdapterBase base,
+                   std::shared_ptr<const model::Decoder> decoder) -> asio::awaitable<Result<Remade>> {
+    Remade remade;
+    for (auto& each : older) {
+      Result<LoadedAdapter> made = remake_adapter(*each, base, *decoder->weights);
+      if (!made) co_return made.error();
+      remade.emplace_back(std::move(each), std::make_shared<const LoadedAdapter>(std::move(*made)));
+    }
+    co_return remade;
+  };
+  asio::awaitable<Result<Remade>> made = making(std::move(all), base_, std::move(newer));
+  co_return co_await asio::co_spawn(workers_, std::move(made), asio::use_awaitable);
 }
 
-std::optional<std::string> ModelAdapters::dependent() const {
-  const auto found = std::ranges::find_if(entries_, has_magnitudes);
-  return found != entries_.end() ? std::optional(found->facts.name) : std::nullopt;
+void ModelAdapters::replace(const Remade& remade) {
+  const bool is_first = revisions_.base().revision.empty();
+  for (const auto& [older, newer] : remade)
+    for (Entry& entry : entries_) {
+      if (entry.loaded != older) continue;
+      if (is_first) entry.of_first = older;
+      entry.loaded = newer;
+    }
 }
 
 }  // namespace braid::app

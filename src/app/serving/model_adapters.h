@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace braid::app {
@@ -24,6 +25,7 @@ struct KeptAdapters {
   struct Entry {
     AdapterFacts facts;
     std::shared_ptr<const LoadedAdapter> loaded;
+    std::shared_ptr<const LoadedAdapter> of_first = {};  // as it was for the weights that were loaded, where it is that no more
   };
   std::string base;            // digest of the weights for which they were made
   std::vector<Entry> entries;  // in the order of their numbers
@@ -48,8 +50,11 @@ class ModelAdapters final : public Adapters {
   std::shared_ptr<const KeptAdapters> keep() const;
   void restore(const KeptAdapters& kept);
 
-  // The name of one that is not the same adapter with other weights of the base.
-  std::optional<std::string> dependent() const;
+  // Those that follow from the weights, made for newer ones, while nothing else is loaded.
+  using Remade = std::vector<std::pair<std::shared_ptr<const LoadedAdapter>, std::shared_ptr<const LoadedAdapter>>>;  // from what
+  boost::asio::awaitable<Result<Remade>> remake(std::shared_ptr<const model::Decoder> newer) const;
+  // What is still loaded of them takes its place. Before the base is replaced.
+  void replace(const Remade& remade);
 
  private:
   // What a request makes of its base.
@@ -58,7 +63,6 @@ class ModelAdapters final : public Adapters {
     std::shared_ptr<const ServedModel> base;
   };
   using Entry = KeptAdapters::Entry;
-  static bool has_magnitudes(const Entry& entry);
   const Entry* find(std::string_view name) const;
   Result<Entry*> chosen(const AdapterChoice& choice);
 

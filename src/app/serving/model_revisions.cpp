@@ -142,14 +142,27 @@ Result<AdapterUse> ModelRevisions::current(const AdapterUse& used) {
   const auto lease = std::static_pointer_cast<const Lease>(used.lease);
   if (lease == nullptr) return used;
   if (lease->entry != nullptr) return AdapterUse{used.index, used.revision, lease->entry};
-  const Result<AdapterUse> newer = use(lease->adapters, lease->parts);
+  const Result<AdapterUse> newer = use_newer(lease->adapters, lease->parts);
   if (!newer) return newer.error();
   return current(*newer);
 }
 
+// Of parts that were made for an older base.
+Result<AdapterUse> ModelRevisions::use_newer(std::string_view adapters, std::vector<model::AdapterSet::Part> parts) {
+  for (model::AdapterSet::Part& part : parts) {
+    if (!part.adapter->follows_weights()) continue;
+    const auto remade = state_->base.remade.find(part.adapter->revision);
+    part.adapter = remade != state_->base.remade.end() ? remade->second.lock() : nullptr;
+    if (part.adapter == nullptr)
+      return Error{ErrorCode::kNotFound, "the adapter was unloaded, and the weights that its magnitudes follow from were replaced",
+                   "model"};
+  }
+  return use(adapters, std::move(parts));
+}
+
 AdapterUse ModelRevisions::newer(const AdapterUse& submitted) {
   const auto entry = std::static_pointer_cast<const Entry>(submitted.lease);
-  const Result<AdapterUse> newer = entry == nullptr ? use({}, {}) : use(entry->adapters, entry->parts());
+  const Result<AdapterUse> newer = entry == nullptr ? use({}, {}) : use_newer(entry->adapters, entry->parts());
   return newer ? current(*newer).value() : submitted;
 }
 

@@ -25,6 +25,8 @@ class ModelRevisions {
   struct Base {
     std::shared_ptr<const model::Decoder> decoder;
     std::string revision;  // empty: that which was loaded
+    // Adapters that follow from the weights and were loaded before these, as they are for these, by their revisions; while they are loaded.
+    std::map<std::string, std::weak_ptr<const model::Adapter>, std::less<>> remade = {};
   };
 
   ModelRevisions(boost::asio::thread_pool& workers, model::LanguageModel& model);
@@ -42,10 +44,11 @@ class ModelRevisions {
   boost::asio::awaitable<void> older_gone() const;
 
   // The base with these adapters, whose revision `adapters` is; none: the base alone. It stands for them while its lease lives, and is to be
-  // made current() when it is submitted. kOverloaded: too many are in use.
+  // made current() when it is submitted. kOverloaded: too many are in use; of current() also kNotFound: one that follows from the weights was
+  // unloaded before they were replaced.
   Result<AdapterUse> use(std::string_view adapters, std::vector<model::AdapterSet::Part> parts);
   Result<AdapterUse> current(const AdapterUse& used);
-  // Of what is submitted: the same adapters on the base that is current now; as it is where too many are in use.
+  // Of what is submitted: the same adapters on the base that is current now; as it is where that cannot be.
   AdapterUse newer(const AdapterUse& submitted);
 
   // Of whatever changes what may be used: loads of adapters, updates of the weights.
@@ -56,6 +59,7 @@ class ModelRevisions {
   class Entry;
   struct Lease;
 
+  Result<AdapterUse> use_newer(std::string_view adapters, std::vector<model::AdapterSet::Part> parts);
   Result<std::shared_ptr<const Entry>> entry_of(const std::string& revision, std::string_view adapters,
                                                 std::vector<model::AdapterSet::Part> parts);
 

@@ -54,9 +54,9 @@ Result<NewerModel> read_newer_model(model::LanguageModel& model, const model::Lo
 }  // namespace
 
 ModelWeights::ModelWeights(asio::thread_pool& workers, model::LanguageModel& model, std::shared_ptr<const model::LoadedTensors> tensors,
-                           std::string revision, ModelRevisions& revisions, Hooks hooks)
+                           std::string revision, ModelRevisions& revisions, ModelAdapters& adapters, Hooks hooks)
     : workers_(workers), model_(model), tensors_(std::move(tensors)), first_(std::move(revision)), revisions_(revisions),
-      hooks_(std::move(hooks)) {
+      adapters_(adapters), hooks_(std::move(hooks)) {
   facts_.revision = first_;
   facts_.created = now_in_unix_seconds();
 }
@@ -79,9 +79,6 @@ asio::awaitable<Result<WeightFacts>> ModelWeights::update(WeightSource source, U
   asio::awaitable<void> leaving = revisions_.older_gone();
   co_await std::move(leaving);
   if (alive.expired()) co_return gone;
-  if (const std::optional<std::string> adapter = hooks_.dependent())
-    co_return invalid_argument(
-        fmt::format("the adapter '{}' has magnitudes, which follow from the weights: unload it first, and load it again", *adapter));
   auto making = [](model::LanguageModel& model, std::shared_ptr<const model::LoadedTensors> tensors,
                    std::shared_ptr<const model::Decoder> older, WeightSource from) -> asio::awaitable<Result<NewerModel>> {
     co_return read_newer_model(model, *tensors, *older->weights, from);
@@ -90,9 +87,16 @@ asio::awaitable<Result<WeightFacts>> ModelWeights::update(WeightSource source, U
   Result<NewerModel> newer = co_await asio::co_spawn(workers_, std::move(made), asio::use_awaitable);
   if (alive.expired()) co_return gone;
   if (!newer) co_return as_refusal(newer.error());
+  asio::awaitable<Result<ModelAdapters::Remade>> remaking = adapters_.remake(newer->decoder);
+  const Result<ModelAdapters::Remade> remade = co_await std::move(remaking);
+  if (alive.expired()) co_return gone;
+  if (!remade) co_return remade.error();
   for (auto& [name, digest] : newer->digests) digests_[name] = std::move(digest);
   facts_ = {revision_of(digests_), facts_.version, now_in_unix_seconds(), facts_.updates + 1};
-  revisions_.replace_base({std::move(newer->decoder), facts_.revision});
+  adapters_.replace(*remade);
+  ModelRevisions::Base base{std::move(newer->decoder), facts_.revision};
+  for (const auto& [older, adapter] : *remade) base.remade.emplace(adapter->adapter->revision, adapter->adapter);
+  revisions_.replace_base(std::move(base));
   if (mode != UpdateMode::kFinish) revisions_.retire_older();
   if (mode == UpdateMode::kKeep) hooks_.keep();
   if (mode == UpdateMode::kAbort) hooks_.abort({ErrorCode::kCancelled, "the weights of the model were replaced", {}});

@@ -1,6 +1,7 @@
 // The weights of a language model that is served, and newer ones in their place.
 #pragma once
 
+#include "app/serving/model_adapters.h"
 #include "app/serving/model_revisions.h"
 #include "braid/weights.h"
 #include "model/language_model.h"
@@ -21,14 +22,13 @@ namespace braid::app {
 class ModelWeights final : public LiveWeights {
  public:
   struct Hooks {
-    std::function<std::optional<std::string>()> dependent;  // the name of an adapter that follows from the weights
-    std::function<void(const Error& reason)> abort;         // ends all requests that run
-    std::function<void()> keep;                             // has them go on with what is current now
+    std::function<void(const Error& reason)> abort;  // ends all requests that run
+    std::function<void()> keep;                      // has them go on with what is current now
   };
 
   // `revision`: of the weights that the model was loaded with.
   ModelWeights(boost::asio::thread_pool& workers, model::LanguageModel& model, std::shared_ptr<const model::LoadedTensors> tensors,
-               std::string revision, ModelRevisions& revisions, Hooks hooks);
+               std::string revision, ModelRevisions& revisions, ModelAdapters& adapters, Hooks hooks);
 
   const WeightFacts& facts() const override { return facts_; }
   void name_version(std::string version) override { facts_.version = std::move(version); }
@@ -45,6 +45,7 @@ class ModelWeights final : public LiveWeights {
   const std::shared_ptr<const model::LoadedTensors> tensors_;
   const std::string first_;
   ModelRevisions& revisions_;
+  ModelAdapters& adapters_;
   const Hooks hooks_;
   Digests digests_;
   WeightFacts facts_;

@@ -176,9 +176,8 @@ class LanguageEngine final : public ServedEngine {
   std::unique_ptr<ModelAdapters> adapters_ = std::make_unique<ModelAdapters>(
       *adapter_worker_, *revisions_, AdapterBase{*model_.language_model, *model_.table, model_.folder, model_.weights_digest});
   std::unique_ptr<ModelWeights> weights_ = std::make_unique<ModelWeights>(
-      *adapter_worker_, *model_.language_model, model_.tensors, model_.weights_digest, *revisions_,
-      ModelWeights::Hooks{.dependent = [this] { return adapters_->dependent(); },
-                          .abort = [this](const Error& reason) { seeing_ ? seeing_->end_all(reason) : scheduler_->end_all(reason); },
+      *adapter_worker_, *model_.language_model, model_.tensors, model_.weights_digest, *revisions_, *adapters_,
+      ModelWeights::Hooks{.abort = [this](const Error& reason) { seeing_ ? seeing_->end_all(reason) : scheduler_->end_all(reason); },
                           .keep =
                               [this] {
     const auto newer = [this](const AdapterUse& older) { return revisions_->newer(older); };

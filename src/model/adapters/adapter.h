@@ -54,6 +54,10 @@ struct Adapter {
     const std::int32_t at = number < place.size() ? place[number] : -1;
     return at < 0 ? nullptr : &matrices[static_cast<std::size_t>(at)];
   }
+  // Whether it holds for one revision of the base's weights alone: magnitudes follow from them.
+  bool follows_weights() const {
+    return std::ranges::any_of(matrices, [](const AdaptedMatrix& m) { return !m.magnitude.empty(); });
+  }
   // Whether its parts can be taken in a share only, or beside those of others.
   bool is_linear() const {
     return head.classes() == 0 &&
