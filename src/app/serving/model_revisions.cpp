@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <fmt/format.h>
+#include <new>
 #include <utility>
 
 namespace braid::app {
@@ -18,9 +19,13 @@ struct ModelRevisions::State {
   std::map<std::string, std::uint32_t, std::less<>> in_use;  // leases, by the base's revision
   Signal gone;                                               // one of them
 
-  // Weights are unmapped elsewhere than on the loop.
-  void discard(std::shared_ptr<const void> unused) const {
-    asio::post(*workers, [unused = std::move(unused)] {});
+  // Weights are unmapped elsewhere than on the loop, unless there is no memory to ask for that.
+  void discard(std::shared_ptr<const void> unused) const noexcept {
+    try {
+      asio::post(*workers, [unused] {});
+    } catch (const std::bad_alloc&) {
+      unused.reset();
+    }
   }
   void forget_first() const {
     if (!base.revision.empty() && !in_use.contains("")) discard(model->forget_first());

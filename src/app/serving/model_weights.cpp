@@ -91,16 +91,21 @@ asio::awaitable<Result<WeightFacts>> ModelWeights::update(WeightSource source, U
   const Result<ModelAdapters::Remade> remade = co_await std::move(remaking);
   if (alive.expired()) co_return gone;
   if (!remade) co_return remade.error();
-  for (auto& [name, digest] : newer->digests) digests_[name] = std::move(digest);
-  facts_ = {revision_of(digests_), facts_.version, now_in_unix_seconds(), facts_.updates + 1};
-  adapters_.replace(*remade);
-  ModelRevisions::Base base{std::move(newer->decoder), facts_.revision};
+  Digests digests = digests_;
+  for (auto& [name, digest] : newer->digests) digests[name] = std::move(digest);
+  const WeightFacts facts{revision_of(digests), facts_.version, now_in_unix_seconds(), facts_.updates + 1};
+  WeightFacts current = facts;
+  ModelRevisions::Base base{std::move(newer->decoder), facts.revision};
   for (const auto& [older, adapter] : *remade) base.remade.emplace(adapter->adapter->revision, adapter->adapter);
+  // All that could fail is done.
+  adapters_.replace(*remade);
   revisions_.replace_base(std::move(base));
+  digests_.swap(digests);
+  facts_ = std::move(current);
   if (mode != UpdateMode::kFinish) revisions_.retire_older();
   if (mode == UpdateMode::kKeep) hooks_.keep();
   if (mode == UpdateMode::kAbort) hooks_.abort({ErrorCode::kCancelled, "the weights of the model were replaced", {}});
-  co_return facts_;
+  co_return facts;
 }
 
 asio::awaitable<Result<std::vector<TensorDigest>>> ModelWeights::digests() {
