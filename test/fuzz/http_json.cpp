@@ -17,12 +17,20 @@
 #include "net/openai/request.h"
 #include "net/responses/request.h"
 #include "net/responses/store.h"
+#include "net/rl/act_request.h"
+#include "net/rl/dialects.h"
 #include "net/text/tokens.h"
+#include "net/training/job_request.h"
+#include "net/weights/sources.h"
 
 #include <algorithm>
+#include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 namespace braid::test {
 namespace {
@@ -53,6 +61,10 @@ Result<net::Wish> read(Value& body, const ServedModel& model, BodyKind kind) {
       return net::ollama::read_chat(body, model);
     case BodyKind::kOllamaPrompt:
       return net::ollama::read_generate(body, model);
+    case BodyKind::kRollout:
+      return net::rl::rollout()->read(body, model, "");
+    case BodyKind::kTextPolicy:
+      return net::rl::text_policy()->read(body, model, "");
     default:
       return net::anthropic::read_message(body, model);
   }
@@ -76,13 +88,63 @@ Answer text_answer(BodyKind kind) {
   }
 }
 
+// A policy of two observations in a row and a state, which is never asked.
+class SilentPolicy final : public Predictor {
+ public:
+  std::span<const TensorSignature> inputs() const override { return inputs_; }
+  std::span<const TensorSignature> outputs() const override { return outputs_; }
+  const PolicyForm* policy() const override { return &form_; }
+  Result<std::unique_ptr<PendingPrediction>> submit(std::vector<std::optional<Tensor>>, std::vector<std::size_t>) override {
+    return invalid_argument("it is silent");
+  }
+
+ private:
+  std::vector<TensorSignature> inputs_{{.name = "x", .type = ElementType::kFloat32, .shape = {{-1, "batch"}, {2, {}}}, .optional = false},
+                                       {.name = "s", .type = ElementType::kFloat32, .shape = {{-1, "batch"}}, .optional = true}};
+  std::vector<TensorSignature> outputs_{
+      {.name = "logits", .type = ElementType::kFloat32, .shape = {{-1, "batch"}, {2, {}}}, .optional = false},
+      {.name = "t", .type = ElementType::kFloat32, .shape = {{-1, "batch"}}, .optional = false}};
+  PolicyForm form_{.states = {{1, 1}}};
+};
+
+void fuzz_step(std::string body) {
+  SilentPolicy policy;
+  const ServedNetwork network{.id = "policy", .created = 0, .parameters = 0, .revision = "r", .predictor = &policy};
+  for (const bool may_generate : {false, true}) {
+    std::string copy = body;
+    const auto request = net::rl::read_act(ModelDirectory({}, false, {&network}), may_generate, copy);
+    if (!request) {
+      require_client_error(request.error());
+    } else if (*request) {
+      require((*request)->network == &network && (*request)->inputs.size() == 2);
+    }
+  }
+}
+
+void fuzz_newer_weights(std::string body) {
+  static const std::vector<std::string> folders = {"/nothing/there"};
+  const auto read = net::weights::read_body(body, {folders, "--weights-dir"});
+  if (!read) return require_client_error(read.error());
+  require(read->source.path.empty() != read->source.tensors.empty());
+}
+
+void fuzz_job(Value& document, const ServedModel& model) {
+  const auto job = net::training::read_job(document, model);
+  if (!job) return require_client_error(job.error());
+  require(!job->adapter.empty() && !job->examples.empty());
+  for (const net::training::Example& example : job->examples)
+    require(example.text < job->texts.size() && example.rejected.value_or(0) < job->texts.size());
+}
+
 void require_json(std::string text) { require(net::json::parse(text).has_value()); }
 
 constexpr std::pair<std::string_view, BodyKind> kKinds[] = {
-    {"/completions", BodyKind::kCompletion}, {"/chat/completions", BodyKind::kChat},       {"/responses", BodyKind::kResponse},
-    {"/messages", BodyKind::kMessage},       {"/messages/count_tokens", BodyKind::kCount}, {"/perplexity", BodyKind::kScored},
-    {"/embeddings", BodyKind::kEmbedded},    {"/api/chat", BodyKind::kOllamaChat},         {"/api/generate", BodyKind::kOllamaPrompt},
-    {"/tokenize", BodyKind::kTokenize},      {"/detokenize", BodyKind::kDetokenize},       {"/apply-template", BodyKind::kTemplate},
+    {"/completions", BodyKind::kCompletion},    {"/chat/completions", BodyKind::kChat},       {"/responses", BodyKind::kResponse},
+    {"/messages", BodyKind::kMessage},          {"/messages/count_tokens", BodyKind::kCount}, {"/perplexity", BodyKind::kScored},
+    {"/embeddings", BodyKind::kEmbedded},       {"/api/chat", BodyKind::kOllamaChat},         {"/api/generate", BodyKind::kOllamaPrompt},
+    {"/tokenize", BodyKind::kTokenize},         {"/detokenize", BodyKind::kDetokenize},       {"/apply-template", BodyKind::kTemplate},
+    {"/rl/rollout", BodyKind::kRollout},        {"/rl/act", BodyKind::kPolicyStep},           {"/rl/act", BodyKind::kTextPolicy},
+    {"/training/jobs", BodyKind::kTrainingJob}, {"/update_weights", BodyKind::kNewerWeights},
 };
 
 void follow(net::http::Request request) {
@@ -100,8 +162,11 @@ void fuzz_body(std::string_view body, BodyKind kind) {
   const FakeCompiler compiler;
   const ServedModel model = {"fake-model", 0, 1000, "fake", 42, nullptr, &codec, &compiler};
   std::string text(body);
+  if (kind == BodyKind::kPolicyStep) return fuzz_step(std::move(text));
+  if (kind == BodyKind::kNewerWeights) return fuzz_newer_weights(std::move(text));
   Result<Value> document = net::json::parse_object(text);
   if (!document) return require_client_error(document.error());
+  if (kind == BodyKind::kTrainingJob) return fuzz_job(*document, model);
   if (const Answer answer = text_answer(kind)) {
     const Result<net::TextAnswer> answered = answer(*document, model);
     return answered ? require_json(answered->document) : require_client_error(answered.error());

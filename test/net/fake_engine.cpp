@@ -116,4 +116,22 @@ std::vector<TokenEvent> events_of(std::string_view text, FinishReason reason, st
   return events;
 }
 
+std::vector<TokenEvent> answer_or_review(const GenerationRequest& request) {
+  Finish finish;
+  finish.reason = FinishReason::kLength;
+  if (request.pooling != Pooling::kNone) {
+    PooledVector all;
+    for (std::size_t i = static_cast<std::size_t>(request.pooled_from); i < request.prompt.size(); ++i) {
+      all.values.push_back(static_cast<float>(i));
+      if (request.pooled_output == PooledOutput::kVector) all.values.push_back(static_cast<float>(10 * i));
+    }
+    return {std::move(all), finish};
+  }
+  if (request.prompt_logprobs < 0) return {Token{'H', -0.25F, {}}, Token{'i', -1.5F, {}}, finish};
+  PromptTokens prompt;
+  for (std::size_t i = 0; i < request.prompt.size(); ++i)
+    prompt.tokens.push_back({request.prompt[i], i > 0 ? std::optional(-static_cast<float>(i)) : std::nullopt, {}});
+  return {std::move(prompt), finish};
+}
+
 }  // namespace braid::test

@@ -50,4 +50,7 @@ class FakeEngine final : public Engine {
 // The events of `text`, one token a byte, then a Finish.
 std::vector<TokenEvent> events_of(std::string_view text, FinishReason reason = FinishReason::kStop, std::int32_t prompt_tokens = 0);
 
+// "Hi", and of what is asked about it scores and vectors, which tell the places of tokens: -1, -2 … and (1, 10), (2, 20) …
+std::vector<TokenEvent> answer_or_review(const GenerationRequest& request);
+
 }  // namespace braid::test

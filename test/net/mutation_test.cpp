@@ -16,7 +16,7 @@
 namespace braid::test {
 namespace {
 
-constexpr std::array<std::string_view, 20> kBodies = {
+constexpr std::array<std::string_view, 26> kBodies = {
     R"({"model":"default","prompt":"Once upon a time","max_tokens":5,"temperature":0.5,"top_p":0.9,"seed":7,"stop":["x","yy"]})",
     R"({"prompt":[[1,2,3],[4,5]],"logprobs":3,"return_token_ids":true,"stop_token_ids":[7],"min_tokens":2,"ignore_eos":false})",
     R"({"prompt":["a","b<eos>"],"stream":true,"stream_options":{"include_usage":true},"top_k":40,"min_p":0.05,"n":1,"user":"u"})",
@@ -48,6 +48,13 @@ constexpr std::array<std::string_view, 20> kBodies = {
     R"({"tokens":[104,105,255,257,258]})",
     R"({"model":"default","input":[97,98,99],"priority":3,"user":"u"})",
     R"({"id":"chatcmpl-1"})",
+    R"({"model":"policy","observations":{"x":[[1,2],[3,4.5]]},"hidden_states":{"s":[0,1]},"seed":[1,-2],"step":3,"deterministic":false})",
+    R"({"model":"policy","observations":[[1,2]],"session":"a","session_ttl":9,"session_reset":true,"encoding_format":"base64"})",
+    R"({"observations":["go",[7,8],[{"role":"user","content":"x"}]],"actions":["a","b"],"deterministic":true,"max_tokens":2,"seed":1})",
+    R"({"prompt":[[7,8],[9]],"n":2,"max_tokens":2,"seed":1,"reference":"fake-model","return_hidden":[0,-1,5],"return_values":false,"stop_regex":"a+"})",
+    R"({"name":"liked","data":[{"chosen":"a","rejected":[98]},{"chosen":[{"role":"user","content":"c"}],"rejected":"d"}],"epochs":3,)"
+    R"("learning_rate":0.1,"l2":0,"held_out":0.25,"checkpoint_every":1,"resume":false})",
+    R"({"path":"w.safetensors","partial":true,"checksum":"00","mode":"keep","version":"v","model":"fake-model","shared_memory":"x"})",
 };
 
 constexpr std::array<std::string_view, 24> kPieces = {
@@ -56,9 +63,10 @@ constexpr std::array<std::string_view, 24> kPieces = {
     "\"",         "\\ud800",      "\\u0000",  "\xff", ",",     ":",    "[1,2]",
     "2147483648", "\"content\":", "\"stop\":"};
 
-constexpr std::array<std::string_view, 12> kTargets = {
-    "/v1/completions", "/v1/chat/completions", "/v1/responses",  "/v1/messages", "/v1/messages/count_tokens",  "/tokenize",
-    "/detokenize",     "/apply-template",      "/v1/perplexity", "/v1/abort",    "/v1/responses/input_tokens", "/v1/responses/compact"};
+constexpr std::array<std::string_view, 16> kTargets = {
+    "/v1/completions", "/v1/chat/completions", "/v1/responses",     "/v1/messages",   "/v1/messages/count_tokens",  "/tokenize",
+    "/detokenize",     "/apply-template",      "/v1/perplexity",    "/v1/abort",      "/v1/responses/input_tokens", "/v1/responses/compact",
+    "/v1/rl/act",      "/v1/rl/rollout",       "/v1/training/jobs", "/update_weights"};
 
 // One random edit of bytes.
 void mutate(std::string& text, std::mt19937& random) {
@@ -113,10 +121,12 @@ TEST(Mutation, NoBodyIsAServerError) {
 
 TEST(Mutation, NoRequestIsAServerErrorOverTheWire) {
   TestServer server;
+  server.on_loop([&] { server.engine().script = answer_or_review; });
   std::mt19937 random(2);
   for (int i = 0; i < 1000; ++i) {
     const std::string body = mutant(random);
-    const Reply reply = server.ask(post(kTargets[static_cast<std::size_t>(i) % kTargets.size()], body));
+    const std::string_view target = kTargets[static_cast<std::size_t>(i) % kTargets.size()];
+    const Reply reply = server.ask(from_this_machine(post(target, body)));
     ASSERT_TRUE(reply.status >= 200 && reply.status < 500) << reply.status << " for " << body;
   }
 }

@@ -162,6 +162,11 @@ std::string post(std::string_view target, std::string_view body, std::string_vie
                      headers, body.size(), body);
 }
 
+std::string from_this_machine(std::string request) {
+  constexpr std::string_view kHost = "Host: test";
+  return request.replace(request.find(kHost), kHost.size(), "Host: localhost");
+}
+
 std::string get(std::string_view target, std::string_view headers) {
   return fmt::format("GET {} HTTP/1.1\r\nHost: test\r\n{}\r\n", target, headers);
 }

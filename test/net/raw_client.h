@@ -49,6 +49,8 @@ class RawClient {
 };
 
 std::string post(std::string_view target, std::string_view body, std::string_view headers = "", std::string_view version = "1.1");
+// The same as an administrator's is, where there are no keys.
+std::string from_this_machine(std::string request);
 std::string get(std::string_view target, std::string_view headers = "");
 
 // The value of a metric without labels in the text of /metrics; -1 when it is not there.

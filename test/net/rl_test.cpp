@@ -249,30 +249,9 @@ TEST_F(Acting, ARolloutHasGroupsOfCompletionsInTokens) {
   }
 }
 
-// Scores and vectors of what is asked about an answer, which tell the places of tokens: -1, -2 … and (1, 10), (2, 20) …
-void speak_and_review(FakeEngine& engine) {
-  engine.script = [](const GenerationRequest& request) {
-    Finish finish;
-    finish.reason = FinishReason::kLength;
-    if (request.stop.max_tokens > 0) return std::vector<TokenEvent>{Token{'H', -0.25F, {}}, Token{'i', -1.5F, {}}, finish};
-    if (request.pooling == Pooling::kEach) {
-      PooledVector all;
-      for (std::size_t i = static_cast<std::size_t>(request.pooled_from); i < request.prompt.size(); ++i) {
-        all.values.push_back(static_cast<float>(i));
-        if (request.pooled_output == PooledOutput::kVector) all.values.push_back(static_cast<float>(10 * i));
-      }
-      return std::vector<TokenEvent>{std::move(all), finish};
-    }
-    PromptTokens prompt;
-    for (std::size_t i = 0; i < request.prompt.size(); ++i)
-      prompt.tokens.push_back({request.prompt[i], i > 0 ? std::optional(-static_cast<float>(i)) : std::nullopt, {}});
-    return std::vector<TokenEvent>{std::move(prompt), finish};
-  };
-}
-
 TEST_F(Acting, ARolloutIsReviewedByAReferenceAndAValueHead) {
   server.on_loop([&] {
-    speak_and_review(server.engine());
+    server.engine().script = answer_or_review;
     server.model().classes.labels = {"LABEL_0"};
   });
   const Reply reply =
@@ -306,7 +285,7 @@ TEST_F(Acting, ARolloutIsReviewedByAReferenceAndAValueHead) {
 // What was accepted is not refused half-way.
 TEST_F(Acting, ReviewsAreTakenWhereTheQueueIsFull) {
   server.on_loop([&] {
-    speak_and_review(server.engine());
+    server.engine().script = answer_or_review;
     server.engine().room = 1;
   });
   const Reply reply =
@@ -342,7 +321,7 @@ class NewerBase final : public Adapters {
 TEST_F(Acting, AnswersAndReviewsUseTheWeightsThatAreCurrentWhenTheyAreSubmitted) {
   NewerBase adapters;
   server.on_loop([&] {
-    speak_and_review(server.engine());
+    server.engine().script = answer_or_review;
     server.model().adapters = &adapters;
   });
   const std::string body = R"({"prompt":[7,8],"max_tokens":2,"reference":"fake-model","return_hidden":true})";

@@ -135,12 +135,6 @@ net::ServerOptions training_options(const std::string& folder) {
   return options;
 }
 
-// As an administrator's without keys: a program of this machine.
-std::string local(std::string request) {
-  constexpr std::string_view kHost = "Host: test";
-  return request.replace(request.find(kHost), kHost.size(), "Host: localhost");
-}
-
 struct Training : testing::Test {
   Folder folder;
   FakeAdapters adapters;
@@ -160,7 +154,7 @@ struct Training : testing::Test {
   }
 
   Value ask(const std::string& bytes, int status = 200) {
-    Reply reply = server.ask(local(bytes));
+    Reply reply = server.ask(from_this_machine(bytes));
     EXPECT_EQ(reply.status, status) << reply.body;
     return net::json::parse_object(reply.body).value();
   }
@@ -212,7 +206,7 @@ TEST_F(Training, AJobIsCancelled) {
   const Value job = ask(post("/v1/training/jobs", fmt::format(R"({{"name":"never",{}}})", kPairs)));
   const std::string id = text(job, "id");
   EXPECT_TRUE(server.eventually([&] { return server.engine().submitted.size() >= 4; }));  // no more than that at once
-  EXPECT_EQ(server.ask(local(post("/v1/training/jobs", fmt::format(R"({{"name":"never",{}}})", kPairs)))).status, 400);
+  EXPECT_EQ(server.ask(from_this_machine(post("/v1/training/jobs", fmt::format(R"({{"name":"never",{}}})", kPairs)))).status, 400);
   EXPECT_EQ(text(ask(post("/v1/training/jobs/" + id + "/cancel", "")), "status"), "cancelled");
   EXPECT_EQ(text(finished(id), "status"), "cancelled");
   EXPECT_TRUE(server.eventually([&] { return server.engine().live.empty(); }));
@@ -261,7 +255,7 @@ TEST_F(Training, TakesABaseWithNewerWeightsAndNoneThatIsAdapted) {
   server.on_loop([&] { server.model().adapter = {.index = 3, .revision = "w1"}; });
   EXPECT_EQ(text(finished(text(ask(post("/v1/training/jobs", fmt::format(R"({{"name":"x",{}}})", kPairs))), "id")), "status"), "succeeded");
   server.on_loop([&] { server.model().is_adapted = true; });
-  EXPECT_NE(server.ask(local(post("/v1/training/jobs", fmt::format(R"({{"name":"y",{}}})", kPairs)))).body.find("is adapted"),
+  EXPECT_NE(server.ask(from_this_machine(post("/v1/training/jobs", fmt::format(R"({{"name":"y",{}}})", kPairs)))).body.find("is adapted"),
             std::string::npos);
 }
 
@@ -285,11 +279,11 @@ TEST_F(Training, NamesTheFieldThatIsWrong) {
       {R"({"name":"x","data":[{"input":"a","score":"much"}]})", "data[0].score"},
   };
   for (const auto& [body, param] : faults) {
-    const Reply reply = server.ask(local(post("/v1/training/jobs", body)));
+    const Reply reply = server.ask(from_this_machine(post("/v1/training/jobs", body)));
     EXPECT_EQ(reply.status, 400) << body;
     EXPECT_NE(reply.body.find("\"param\":\"" + std::string(param) + "\""), std::string::npos) << body << " " << reply.body;
   }
-  EXPECT_EQ(server.ask(local(test::get("/v1/training/jobs/train-0"))).status, 404);
+  EXPECT_EQ(server.ask(from_this_machine(test::get("/v1/training/jobs/train-0"))).status, 404);
 }
 
 }  // namespace
