@@ -14,6 +14,8 @@ class CodedRows {
   virtual ~CodedRows() = default;
 
   virtual std::int64_t rows() const = 0;
+  // False: it stands for rows that are not there, whose places alone are of interest.
+  virtual bool has_values() const { return true; }
   // Row `row`, whose values are what the codes mean, in float32.
   virtual void read(std::int64_t row, float* out) const = 0;
   // Row `row` as the type that GgufTensor::type names: without loss where that type has the values, otherwise the nearest.

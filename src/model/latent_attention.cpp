@@ -69,11 +69,19 @@ void LatentAttention::multiply_heads(std::int64_t rows, const std::vector<Linear
   const auto count = static_cast<std::int64_t>(heads.size());
   const std::size_t stride = prepared_stride(table_, first, rows);
   const auto prepared_of = [&](std::int64_t head) { return space.prepared + static_cast<std::size_t>(head) * stride; };
+  const auto number_of = [&](std::int64_t head) { return heads[static_cast<std::size_t>(head)].matrix.number; };
+  AdaptedRows& adapted = space.adapted;
+  if (adapted.any()) adapted.make_room(rows * count);
   team_.for_chunks(rows * count, kRowChunk, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t row = i % rows;
       const std::int64_t head = i / rows;
-      table_.prepare_rows(first.type, in[row] + head * in_step, first.inputs, {row, row + 1, rows}, first.inputs, prepared_of(head));
+      const float* x = in[row] + head * in_step;
+      table_.prepare_rows(first.type, x, first.inputs, {row, row + 1, rows}, first.inputs, prepared_of(head));
+      const AdapterSet* set = adapted.of_row(row);
+      if (set == nullptr) continue;
+      const LowRank::Row down{x, adapted.down(i)};
+      products_.low_rank().down(*set, number_of(head), {&down, 1});
     }
   });
   for (std::int64_t head = 0; head < count; ++head)
@@ -81,6 +89,17 @@ void LatentAttention::multiply_heads(std::int64_t rows, const std::vector<Linear
                                  .prepared = prepared_of(head),
                                  .rows = rows};
   products_.run_prepared({space.head_products, static_cast<std::size_t>(count)});
+  if (!adapted.any()) return;
+  team_.for_chunks(rows * count, kRowChunk, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t head = i / rows;
+      const AdapterSet* set = adapted.of_row(i % rows);
+      if (set == nullptr) continue;
+      const LowRank::Row up{adapted.down(i), out[i % rows] + head * out_step};
+      for (std::int64_t from = 0; from < first.outputs; from += LowRank::kBlock)
+        products_.low_rank().up(*set, number_of(head), {&up, 1}, from, std::min(first.outputs, from + LowRank::kBlock));
+    }
+  });
 }
 
 }  // namespace braid::model

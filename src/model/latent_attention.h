@@ -35,7 +35,8 @@ class LatentAttention {
   // One token's norms and rotations; its latent goes to the pool.
   void finish(const kernels::AttentionRow& token, std::int64_t row, const AttentionShape& shape, const LatentWeights& weights,
               const kernels::KvLayer& pool, Workspace& space) const;
-  // A matrix for each head: from its part of a row of `in`, from one head to the next in_step values, to its part of one of `out`.
+  // A matrix for each head, with what rows' adapters add: from its part of a row of `in`, from one head to the next in_step values, to its
+  // part of one of `out`.
   void multiply_heads(std::int64_t rows, const std::vector<LinearWeights>& heads, const Rows& in, std::int64_t in_step, const Rows& out,
                       std::int64_t out_step, Workspace& space) const;
 

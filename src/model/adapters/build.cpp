@@ -29,6 +29,9 @@ struct AdaptedPair {
   std::int64_t inputs() const { return is_table() ? base->shape.outputs : base->shape.inputs; }
   std::int64_t outputs() const { return is_table() ? base->shape.inputs : base->shape.outputs; }
   std::int64_t stored_outputs() const { return !is_table() && base->shape.stored_outputs > 0 ? base->shape.stored_outputs : outputs(); }
+  // Of the stored one.
+  std::int64_t rows() const { return stored->across ? inputs() : stored_outputs(); }
+  std::int64_t columns() const { return stored->across ? outputs() : inputs(); }
   std::int64_t rank() const { return stored->up.empty() ? 0 : stored->up.columns(); }
   bool half() const { return stored->down.type == WeightType::kBF16 && stored->up.type == WeightType::kBF16 && stored->factors.empty(); }
   // The stored row that is the output's.
@@ -109,12 +112,11 @@ class AdapterBuilder {
     const StoredMatrix& stored = *pair.stored;
     if (stored.down.empty() != stored.up.empty())
       return fail(ErrorCode::kBadFile, stored.said_by(), "is one of two; the other one is missing");
-    if (!stored.order.empty() && std::cmp_not_equal(stored.order.size(), pair.stored_outputs()))
-      return fail(
-          ErrorCode::kBadFile, stored.said_by(),
-          fmt::format("has {} outputs, expected {}, as {} of the base has them", stored.order.size(), pair.stored_outputs(), stored.name));
+    if (!stored.order.empty() && std::cmp_not_equal(stored.order.size(), pair.rows()))
+      return fail(ErrorCode::kBadFile, stored.said_by(),
+                  fmt::format("has {} outputs, expected {}, as {} of the base has them", stored.order.size(), pair.rows(), stored.name));
     // Of a module that the base's file parts the rows are more.
-    const std::int64_t least = stored.order.empty() ? pair.stored_outputs() : std::ranges::max(stored.order) + std::int64_t{1};
+    const std::int64_t least = stored.order.empty() ? pair.rows() : std::ranges::max(stored.order) + std::int64_t{1};
     const auto rows_of = [&](const StoredTensor& tensor) { return tensor.empty() ? least : tensor.shape.front(); };
     const std::int64_t rows = stored.order.empty() ? least : std::max(least, rows_of(stored.up));
     if (!stored.up.empty()) {
@@ -124,11 +126,11 @@ class AdapterBuilder {
             ErrorCode::kBadFile, stored.up.name,
             fmt::format("found shape [{}], expected a rank of 1 to {}", fmt::join(stored.up.shape, ", "), LowRankFactors::kMostRank));
       expect_shape(stored.up, {rows, rank}, pair);
-      stored.turned ? expect_shape(stored.down, {pair.inputs(), rank}, pair) : expect_shape(stored.down, {rank, pair.inputs()}, pair);
+      stored.turned ? expect_shape(stored.down, {pair.columns(), rank}, pair) : expect_shape(stored.down, {rank, pair.columns()}, pair);
     }
     for (const StoredTensor* vector : {&stored.up_bias, &stored.magnitude, &stored.bias}) expect_shape(*vector, {rows}, pair);
-    if (pair.is_table() && (!stored.magnitude.empty() || !stored.bias.empty() || !stored.up_bias.empty()))
-      fail(ErrorCode::kUnsupported, stored.said_by(), "this build adapts embeddings without magnitudes and biases");
+    if ((pair.is_table() || stored.across) && (!stored.magnitude.empty() || !stored.bias.empty() || !stored.up_bias.empty()))
+      fail(ErrorCode::kUnsupported, stored.said_by(), "this build adapts embeddings and keys of heads without magnitudes and biases");
     if (!stored.replacement.empty() && pair.base->role == Role::kProduct)
       return fail(ErrorCode::kUnsupported, stored.replacement.name,
                   "whole weights (modules_to_save) are taken of the embedding and the output only");
@@ -218,6 +220,7 @@ class AdapterBuilder {
                .up_stride = kernels::whole_column_groups(pair.outputs()),
                .down = down,
                .up = up};
+    if (stored.across) return fill_across(pair, down, up, factors);
     std::vector<float> row(static_cast<std::size_t>(std::max(pair.inputs(), rank)));
     const std::int64_t rows = stored.down.shape.front();
     for (std::int64_t r = 0; r < rows; ++r) {
@@ -231,6 +234,22 @@ class AdapterBuilder {
       stored.up.read_row(pair.row(output), row.data());
       const float factor = pair.factor(output);
       for (std::int64_t r = 0; r < rank; ++r) put(up, r * factors.up_stride + output, half, row[static_cast<std::size_t>(r)] * factor);
+    }
+  }
+
+  // What is multiplied by the module's columns meets its rows first: (up down) x the other way round.
+  static void fill_across(const AdaptedPair& pair, std::byte* down, std::byte* up, const LowRankFactors& factors) {
+    const StoredMatrix& stored = *pair.stored;
+    std::vector<float> row(static_cast<std::size_t>(std::max(pair.outputs(), pair.rank())));
+    for (std::int64_t input = 0; input < pair.inputs(); ++input) {
+      stored.up.read_row(stored.order.empty() ? input : stored.order[static_cast<std::size_t>(input)], row.data());
+      for (std::int64_t r = 0; r < pair.rank(); ++r)
+        put(down, input * factors.down_stride + r, factors.half, row[static_cast<std::size_t>(r)]);
+    }
+    for (std::int64_t r = 0; r < pair.rank(); ++r) {
+      stored.down.read_row(r, row.data());
+      for (std::int64_t output = 0; output < pair.outputs(); ++output)
+        put(up, r * factors.up_stride + output, factors.half, row[static_cast<std::size_t>(output)]);
     }
   }
 

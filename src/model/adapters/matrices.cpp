@@ -34,6 +34,10 @@ class Collector {
     add_each(shape.each.down, &FeedForwardWeights::down);
   }
 
+  void add_heads(const LinearShape& shape, const std::vector<LinearWeights>& heads) {
+    for (std::size_t i = 0; i < heads.size(); ++i) add(shape, heads[i], static_cast<std::int32_t>(i));
+  }
+
   void add_attention(const AttentionShape& shape, const AttentionWeights& weights) {
     add(shape.query, weights.query);
     add(shape.key, weights.key);
@@ -41,6 +45,8 @@ class Collector {
     if (shape.gate.outputs > 0) add(shape.gate, weights.gate);
     if (shape.latent) {
       if (shape.latent->query_down.outputs > 0) add(shape.latent->query_down, weights.latent.query_down);
+      add_heads(shape.latent->key_up, weights.latent.key_up);
+      add_heads(shape.latent->value_up, weights.latent.value_up);
     } else {
       add(shape.value, weights.value);
     }

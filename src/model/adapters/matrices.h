@@ -20,7 +20,7 @@ struct ModelMatrix {
   const std::vector<float>* bias = nullptr;  // [outputs], or empty; null: none
 };
 
-// Both outlive what is returned. Not among them: what reads the latents of all heads at once, and products that are no matrices.
+// Both outlive what is returned. Not among them: products that are no matrices.
 std::vector<ModelMatrix> matrices_of(const ModelShape& model, const Weights& weights);
 
 }  // namespace braid::model

@@ -179,6 +179,7 @@ class TensorNames {
       own.order = std::move(at.order);
       own.columns = std::move(at.columns);
       own.factors = std::move(at.factors);
+      own.across = at.across;
       all.push_back(std::move(own));
     }
   }

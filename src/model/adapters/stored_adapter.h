@@ -44,6 +44,7 @@ struct StoredMatrix {
   std::vector<std::int32_t> order = {};
   std::vector<std::int32_t> columns = {};
   std::vector<float> factors = {};
+  bool across = false;  // the base's matrix has these rows as its columns: heads' keys
 
   const std::string& said_by() const;  // a tensor's name, for messages
 };

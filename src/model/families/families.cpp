@@ -3,6 +3,7 @@
 #include "model/families/family.h"
 #include "model/families/folder_decoder.h"
 #include "model/families/joined_rows.h"
+#include "model/families/latent_heads.h"
 
 #include <algorithm>
 #include <array>
@@ -128,6 +129,7 @@ class ModuleRows : public files::CodedRows {
 
   const std::string& name() const { return name_; }
   std::int64_t rows() const override { return rows_; }
+  bool has_values() const override { return false; }
   void read(std::int64_t, float*) const override {}
   void encode(std::int64_t, std::byte*) const override {}
   std::vector<std::span<const std::byte>> other_bytes() const override { return {}; }
@@ -139,12 +141,30 @@ class ModuleRows : public files::CodedRows {
 
 std::string without_weight(const std::string& name) { return name.ends_with(".weight") ? name.substr(0, name.size() - 7) : name; }
 
+// A module that makes keys and values of latents lies in two tensors, by heads (part_heads), of which that of the values knows it.
+void add_heads(const std::string& module, const files::GgufTensor& values, std::vector<ModulePlace>& places) {
+  const std::string name = without_weight(values.name);
+  const std::string keys = name.substr(0, name.size() - kLatentValues.size()) + std::string(kLatentKeys);
+  const auto value = static_cast<std::ptrdiff_t>(values.shape[1]);
+  const auto heads = static_cast<std::int32_t>(values.shape[2]);
+  const std::int32_t plain = values.order.front();  // before the first head's values
+  for (std::int32_t head = 0; head < heads; ++head) {
+    const auto begin = values.order.begin() + head * value;
+    places.push_back({.module = module, .tensor = name, .expert = head, .order = {begin, begin + value}});
+    ModulePlace& own = places.emplace_back(ModulePlace{.module = module, .tensor = keys, .expert = head, .across = true});
+    own.order.resize(static_cast<std::size_t>(plain));
+    std::iota(own.order.begin(), own.order.end(), *begin - plain);
+  }
+}
+
 void add_places(const files::GgufTensor& tensor, std::vector<ModulePlace>& places) {
+  const auto* module = dynamic_cast<const ModuleRows*>(tensor.coded.get());
+  if (module != nullptr && without_weight(tensor.name).ends_with(kLatentValues)) return add_heads(module->name(), tensor, places);
   const auto add = [&](const ModuleRows* rows, std::int32_t expert, const files::GgufTensor& own) {
     if (rows == nullptr) return;
     places.push_back({rows->name(), without_weight(tensor.name), expert, own.order, own.columns, own.factors});
   };
-  add(dynamic_cast<const ModuleRows*>(tensor.coded.get()), -1, tensor);
+  add(module, -1, tensor);
   const auto* joined = dynamic_cast<const JoinedRows*>(tensor.coded.get());
   for (std::size_t i = 0; joined != nullptr && i < joined->parts().size(); ++i)
     add(dynamic_cast<const ModuleRows*>(joined->parts()[i].coded.get()), static_cast<std::int32_t>(i), joined->parts()[i]);

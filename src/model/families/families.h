@@ -29,6 +29,7 @@ struct ModulePlace {
   std::int32_t expert = -1;                            // which of the tensor's matrices; -1: all of it
   std::vector<std::int32_t> order = {}, columns = {};  // as GgufTensor's
   std::vector<float> factors = {};
+  bool across = false;  // the matrix has the module's rows as columns
 };
 
 // Of modules of that many [rows, columns], by their names in the folder, of which nothing but config.json need be there. kBadFile,

@@ -47,11 +47,11 @@ Result<PartedHeads> part_heads(files::GgufTensor whole, const LatentHeads& heads
   const std::string layer = whole.name.substr(0, whole.name.rfind(kLatentHeads));
   const WeightType type = type_of_keys(whole, heads.plain);
   PartedHeads parted;
-  parted.keys.name = layer + "attn_k_b.weight";
+  parted.keys.name = fmt::format("{}{}.weight", layer, kLatentKeys);
   parted.keys.type = static_cast<std::uint32_t>(type);
   parted.keys.shape = {heads.plain, whole.shape.front(), heads.count};
-  parted.key_bytes = rows_of_keys(whole, heads, type);
-  whole.name = layer + "attn_v_b.weight";
+  if (!whole.coded || whole.coded->has_values()) parted.key_bytes = rows_of_keys(whole, heads, type);
+  whole.name = fmt::format("{}{}.weight", layer, kLatentValues);
   whole.shape = {whole.shape.front(), heads.value, heads.count};
   for (std::int32_t h = 0; h < heads.count; ++h)
     for (std::int32_t i = 0; i < heads.value; ++i) whole.order.push_back(h * (heads.plain + heads.value) + heads.plain + i);

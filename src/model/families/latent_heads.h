@@ -12,6 +12,8 @@
 namespace braid::model {
 
 inline constexpr std::string_view kLatentHeads = "attn_kv_b";
+inline constexpr std::string_view kLatentKeys = "attn_k_b";
+inline constexpr std::string_view kLatentValues = "attn_v_b";
 
 struct LatentHeads {
   std::int32_t count = 1;
@@ -22,7 +24,8 @@ struct LatentHeads {
 struct PartedHeads {
   files::GgufTensor keys;            // attn_k_b [heads, rank, plain]: what queries are multiplied by; its bytes are `key_bytes`
   files::GgufTensor values;          // attn_v_b [heads, value, rank]: rows of the whole
-  std::vector<std::byte> key_bytes;  // float rows keep their type, those of a file's quantised types become Q8_0, coded ones F32
+  std::vector<std::byte> key_bytes;  // float rows keep their type, those of a file's quantised types become Q8_0, coded ones F32; none
+                                     // where there are no values
 };
 
 // `whole` is [heads * (plain + value), rank], of each head the rows of its keys before those of its values. kBadFile: it is not.
