@@ -17,7 +17,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-AREAS = ("scheduler", "cache", "session", "parser", "speculation", "images")  # files
+AREAS = ("scheduler", "cache", "session", "parser", "speculation", "images", "revisions")  # files
 PATIENCE_S = 60
 KEYS = {"name", "file", "find", "replace", "test", "filter", "breaks"}
 
