@@ -187,6 +187,7 @@ void LanguageModel::compute(const step::StepPlan& plan, step::StepResult& result
 
 void LanguageModel::run(const step::StepPlan& plan, step::StepResult& result) {
   drafts_.clear();
+  between_layers_ = plan.between_layers;
   move_blocks(plan, result);
   if (draft_bytes_ > 0) move_drafts(plan);
   start_pass();
@@ -434,7 +435,7 @@ void LanguageModel::compute_pass() {
   read_layer(state.layer);
   while (decoder_->transformer.advance(pass_, *kv_, space_, state)) {
     read_layer(state.layer);
-    if (options_.between_layers) options_.between_layers();
+    if (between_layers_ != nullptr) (*between_layers_)();
   }
 }
 

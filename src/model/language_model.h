@@ -67,8 +67,6 @@ struct LoadOptions {
   bool heads = false;  // so does the model's own head for tokens further on, where the file has one and there is one rank
   std::shared_ptr<const EagleHead> eagle = {};  // so does this one, in the place of both; null: there is none, or there are several ranks
   std::shared_ptr<PassRunner> passes = {};      // who computes, with weights and a pool of their own; null: this machine
-  // If any, called on the strand between two layers of a pass. Whatever else is computed there, the pass goes on to the same bits.
-  std::function<void()> between_layers = {};
 };
 
 struct MemoryEstimate {
@@ -229,15 +227,16 @@ class LanguageModel final : public step::StepExecutor {
   Drafts drafts_;                                 // of the plan's rows
   const std::size_t draft_bytes_;                 // that drafters have of a saved block; 0 where they have none of the model's blocks
   std::vector<std::uint8_t> settled_;             // by row of the plan: a guess of it was wrong, or it has ended
-  const Decoder* decoder_ = nullptr;              // of pass_
-  std::vector<std::uint8_t> added_;               // by row of the plan: it has been put into a pass
-  step::Pass pass_;                               // being put together
-  std::vector<std::size_t> pass_rows_;            // parallel to its sequences: the row of the plan
-  std::int32_t kept_ = 0;                         // guesses in it of sequences with a state
-  step::Pass replay_;                             // of guesses that were right
-  std::vector<Picked> picked_;                    // what the hidden states of pass_.picked are for
-  std::vector<float> read_;                       // [picked, layers, embedding]: what a head reads of them
-  std::vector<std::size_t> claims_;               // first ones in picked_ of those that one member of the team sees to, and the end
+  const std::function<void()>* between_layers_ = nullptr;  // of the plan
+  const Decoder* decoder_ = nullptr;                       // of pass_
+  std::vector<std::uint8_t> added_;                        // by row of the plan: it has been put into a pass
+  step::Pass pass_;                                        // being put together
+  std::vector<std::size_t> pass_rows_;                     // parallel to its sequences: the row of the plan
+  std::int32_t kept_ = 0;                                  // guesses in it of sequences with a state
+  step::Pass replay_;                                      // of guesses that were right
+  std::vector<Picked> picked_;                             // what the hidden states of pass_.picked are for
+  std::vector<float> read_;                                // [picked, layers, embedding]: what a head reads of them
+  std::vector<std::size_t> claims_;  // first ones in picked_ of those that one member of the team sees to, and the end
 };
 
 }  // namespace braid::model

@@ -5,11 +5,11 @@
 
 namespace braid::sched {
 
-Arbiter::Member Arbiter::join() {
+Arbiter::Member Arbiter::join(bool goes_between) {
   const auto free = std::ranges::find(shares_, false, &Share::is_member);
   const auto member = static_cast<Member>(free - shares_.begin());
   if (free == shares_.end()) shares_.emplace_back();
-  shares_[member] = Share();
+  shares_[member] = {.goes_between = goes_between};
   return member;
 }
 
@@ -35,6 +35,18 @@ std::optional<Arbiter::Member> Arbiter::next() const {
     if (!best || shares_[member].with_those_out() < shares_[*best].with_those_out()) best = member;
   }
   return best;
+}
+
+bool Arbiter::may_go_between(Member member) const {
+  const Share& own = shares_[member];
+  const auto has_less = [&](const Share& share) { return share.is_active && share.with_those_out() < own.with_those_out(); };
+  return own.goes_between && std::ranges::none_of(shares_, has_less);
+}
+
+std::optional<Arbiter::Member> Arbiter::next_between() const {
+  for (Member member = 0; member < shares_.size(); ++member)
+    if (shares_[member].wants && may_go_between(member)) return member;
+  return std::nullopt;
 }
 
 void Arbiter::begin(Member member) {

@@ -14,7 +14,8 @@ class Arbiter {
  public:
   using Member = std::size_t;
 
-  Member join();
+  // `goes_between`: its steps are small enough for a pause between two layers of another's.
+  Member join(bool goes_between = false);
   void leave(Member member);  // may be handed out again
 
   // Until its step begins or it withdraws, because it has none to post after all.
@@ -23,6 +24,11 @@ class Arbiter {
 
   // Of those who want a turn, who is to have it; nullopt: nobody wants one.
   std::optional<Member> next() const;
+
+  // Whether the member may go between two layers of a step that is out: it goes there, and nobody else who is active has had less.
+  bool may_go_between(Member member) const;
+  // Of those who want a turn, one that may; nullopt: nobody does.
+  std::optional<Member> next_between() const;
 
   void begin(Member member);                // of a step, in the order of posting
   void end(Member member, double seconds);  // of the oldest one
@@ -33,6 +39,7 @@ class Arbiter {
  private:
   struct Share {
     bool is_member = true;
+    bool goes_between = false;
     bool is_active = false;
     bool wants = false;
     std::uint32_t out = 0;      // steps

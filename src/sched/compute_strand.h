@@ -27,8 +27,9 @@ struct Step {
 };
 
 // Runs posted steps one after the other on a thread of its own. All members belong to the loop; engines post through their lanes.
-// Two steps may be out in all, so that the thread finds the next one when it ends one, and nobody's wait for more than these; it allocates
-// nothing for its part. Idle, it sleeps in the kernel. While steps are out, the io_context counts them as work.
+// Two steps may be out in all, so that the thread finds the next one when it ends one, and nobody's wait for more than these; and besides
+// one small one (StrandLane::Steps), which runs between two layers of the one that runs, or before the next. It allocates nothing for its
+// part. Idle, it sleeps in the kernel. While steps are out, the io_context counts them as work.
 // Lanes are destroyed before it; the io_context outlives it.
 class ComputeStrand final : public Pausable {
  public:
@@ -42,7 +43,7 @@ class ComputeStrand final : public Pausable {
 
   // How long the step that runs has been running; 0 when none does.
   double running_seconds() const;
-  bool idle() const { return posted_ == returned_; }
+  bool idle() const { return posted_ == returned_ && !is_between_out(); }
 
   // Nobody has a turn until resume().
   void pause() override { is_paused_ = true; }
@@ -63,16 +64,23 @@ class ComputeStrand final : public Pausable {
 
   Posted& posted(std::uint64_t number) { return steps_[number % kMaxPosted]; }
   bool has_room() const { return !is_paused_ && posted_ - returned_ < kMaxPosted; }
+  bool is_between_out() const { return between_posted_ != between_returned_; }
+  bool has_room_between() const { return !is_paused_ && posted_ != returned_ && !is_between_out(); }
   void join(StrandLane& lane);
   void leave(const StrandLane& lane);
-  bool grant(const StrandLane& lane);
+  bool grant(StrandLane& lane);
   void pass(const StrandLane& lane);
   void post(StrandLane& lane, Step& step);
   bool runs(const StrandLane& lane) const;
+  void hand(Posted& to, StrandLane& lane, Step& step);
+  void leave_between();
   void offer() const;
   void on_returned();
+  void on_between_returned();
+  void come_back(StrandLane* lane);
 
   void run();
+  void run_between();
   void execute(Step& step, step::StepExecutor& executor);
 
   // Loop.
@@ -85,12 +93,20 @@ class ComputeStrand final : public Pausable {
   std::uint64_t returned_ = 0;
   bool is_paused_ = false;
 
+  std::uint32_t between_posted_ = 0;
+  std::uint32_t between_returned_ = 0;
+
   std::array<Posted, kMaxPosted> steps_;
-  std::atomic<std::uint32_t> handed_{0};  // the low bits of posted_: what a futex can wait for
-  std::atomic<std::uint32_t> done_{0};    // steps that the thread has nothing to do with any more
+  Posted between_;
+  std::atomic<std::uint32_t> handed_{0};        // the low bits of posted_
+  std::atomic<std::uint32_t> calls_{0};         // of the thread, for whatever reason: what a futex can wait for
+  std::atomic<std::uint32_t> done_{0};          // steps that the thread has nothing to do with any more
+  std::atomic<std::uint32_t> between_done_{0};  // likewise, of those between layers
   std::atomic<bool> stop_{false};
   std::atomic<std::int64_t> step_began_{0};  // nanoseconds of the steady clock; 0: none runs. Read by the watchdog only
-  std::shared_ptr<Mailbox> mailbox_;         // shared with completions that outlive the strand in the loop's queue
+  const std::function<void()> between_layers_ = [this] { run_between(); };
+  double between_seconds_ = 0.0;      // of the thread: within the step that runs
+  std::shared_ptr<Mailbox> mailbox_;  // shared with completions that outlive the strand in the loop's queue
   std::thread thread_;
 };
 

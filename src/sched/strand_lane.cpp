@@ -6,22 +6,23 @@
 
 namespace braid::sched {
 
-StrandLane::StrandLane(ComputeStrand& strand, step::StepExecutor& executor, std::function<void()> on_return, std::function<void()> on_turn)
-    : strand_(strand), executor_(executor), on_return_(std::move(on_return)), on_turn_(std::move(on_turn)) {
+StrandLane::StrandLane(ComputeStrand& strand, step::StepExecutor& executor, std::function<void()> on_return, std::function<void()> on_turn,
+                       Steps steps)
+    : strand_(strand), executor_(executor), on_return_(std::move(on_return)), on_turn_(std::move(on_turn)), kind_(steps) {
   strand_.join(*this);
 }
 
 StrandLane::~StrandLane() { strand_.leave(*this); }
 
 bool StrandLane::take_turn() {
-  if (posted_ - popped_ == steps_.size()) return false;
+  if (posted_ - popped_ == most_out()) return false;
   return strand_.grant(*this);
 }
 
 void StrandLane::pass() { strand_.pass(*this); }
 
 step::StepPlan& StrandLane::next_plan() {
-  assert(posted_ - popped_ < steps_.size());
+  assert(posted_ - popped_ < most_out());
   step::StepPlan& plan = steps_[posted_ % steps_.size()].plan;
   plan.clear();
   plan.id = posted_;
@@ -29,7 +30,7 @@ step::StepPlan& StrandLane::next_plan() {
 }
 
 void StrandLane::post() {
-  assert(posted_ - popped_ < steps_.size());
+  assert(posted_ - popped_ < most_out());
   strand_.post(*this, steps_[posted_++ % steps_.size()]);
 }
 

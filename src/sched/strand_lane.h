@@ -14,8 +14,12 @@ namespace braid::sched {
 // outlive it.
 class StrandLane {
  public:
+  // kBetweenLayers: its steps, of which one is out at a time, may run in the middle of another engine's, where they are to be short
+  // (goes_between()).
+  enum class Steps { kInLine, kBetweenLayers };
   // `on_return` runs on the loop when a step has come back, `on_turn` when it is this engine's turn, for which it had to wait.
-  StrandLane(ComputeStrand& strand, step::StepExecutor& executor, std::function<void()> on_return, std::function<void()> on_turn);
+  StrandLane(ComputeStrand& strand, step::StepExecutor& executor, std::function<void()> on_return, std::function<void()> on_turn,
+             Steps steps = Steps::kInLine);
   ~StrandLane();
   StrandLane(const StrandLane&) = delete;
   StrandLane& operator=(const StrandLane&) = delete;
@@ -23,6 +27,8 @@ class StrandLane {
   // Whether it is this engine's turn; then it posts a step at once, or passes. Otherwise `on_turn` comes later, or `on_return`.
   bool take_turn();
   void pass();  // there is nothing to post
+  // Of the turn that it has: the step will run between two layers of the one that runs, or before the next one.
+  bool goes_between() const { return goes_between_; }
 
   // An empty plan to fill, with its id. It stays the same one until post().
   step::StepPlan& next_plan();
@@ -42,6 +48,8 @@ class StrandLane {
  private:
   friend ComputeStrand;
 
+  // Steps that come back in the order of posting.
+  std::uint64_t most_out() const { return kind_ == Steps::kBetweenLayers ? 1 : steps_.size(); }
   double come_back();  // of the oldest step that is out: its seconds
 
   ComputeStrand& strand_;
@@ -49,6 +57,8 @@ class StrandLane {
   std::function<void()> on_return_;
   std::function<void()> on_turn_;
   Arbiter::Member member_ = 0;
+  const Steps kind_;
+  bool goes_between_ = false;
   std::uint64_t posted_ = 0;
   std::uint64_t returned_ = 0;
   std::uint64_t popped_ = 0;

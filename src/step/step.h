@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -167,6 +168,9 @@ struct StepPlan {
   std::vector<TokenId> tokens;
   std::vector<std::int32_t> blocks;
 
+  // Of the strand, which has it while the plan runs: to be called between two layers, where other work may be done. Null: there is none.
+  const std::function<void()>* between_layers = nullptr;
+
   bool moves_blocks() const { return !saves.empty() || !checks.empty() || !loads.empty() || !given_back.empty(); }
 
   void clear() {
@@ -181,6 +185,7 @@ struct StepPlan {
     given.clear();
     tokens.clear();
     blocks.clear();
+    between_layers = nullptr;
   }
 };
 

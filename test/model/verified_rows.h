@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <gtest/gtest.h>
 #include <memory>
 #include <utility>
@@ -44,9 +45,11 @@ class VerifiedRows : public testing::Test {
   }
 
   // By rows that verify up to `drafts` tokens; 0: by plain ones. A recurrent model's state is copied behind each.
-  static Said answer(LanguageModel& model, const SamplingParams& sampling, std::int32_t drafts, DraftMethod method = DraftMethod::kDraft) {
+  static Said answer(LanguageModel& model, const SamplingParams& sampling, std::int32_t drafts, DraftMethod method = DraftMethod::kDraft,
+                     const std::function<void()>* between_layers = nullptr) {
     Said said;
     step::StepPlan plan;
+    plan.between_layers = between_layers;
     step::StepResult result;
     const std::int32_t state_blocks = model.kv_groups().states.blocks();
     const auto states = static_cast<std::uint32_t>(4 * model.kv_groups().count());

@@ -5,6 +5,7 @@
 #include "model/language_model.h"
 #include "model/verified_rows.h"
 
+#include <functional>
 #include <gtest/gtest.h>
 #include <memory>
 #include <random>
@@ -149,10 +150,11 @@ TEST_F(VerifiedRows, OtherWorkBetweenTwoLayersChangesNoBit) {
   const auto other = load({.end_tokens = {}, .progress = {}});
   const Said alone = answer(*other, sampling, 0);
   int times = 0;
-  const auto model = load({.threads = 2, .end_tokens = {}, .progress = {}, .between_layers = [&] {
-                             if (++times % 7 == 0) answer(*other, {.temperature = 1.0F, .seed = 10}, 0);
-                           }});
-  EXPECT_TRUE(answer(*model, sampling, 0) == alone);
+  const std::function<void()> between = [&] {
+    if (++times % 7 == 0) answer(*other, {.temperature = 1.0F, .seed = 10}, 0);
+  };
+  const auto model = load({.threads = 2, .end_tokens = {}, .progress = {}});
+  EXPECT_TRUE(answer(*model, sampling, 0, DraftMethod::kDraft, &between) == alone);
   EXPECT_GE(times, kTokens);
 }
 

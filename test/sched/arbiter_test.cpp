@@ -158,5 +158,34 @@ TEST(Arbiter, LeavingMakesRoom) {
   EXPECT_EQ(arbiter.active(), 1);
 }
 
+TEST(Arbiter, SmallStepsGoBetweenLayersWhileNobodyElseHasHadLess) {
+  Arbiter arbiter;
+  const Arbiter::Member large = arbiter.join();
+  const Arbiter::Member small = arbiter.join(true);
+  const auto small_steps = [&] {
+    int steps = 0;
+    for (; arbiter.next_between() == small; ++steps) {
+      arbiter.begin(small);
+      arbiter.end(small, 4.0);
+      arbiter.want(small);
+    }
+    return steps;
+  };
+  arbiter.want(large);
+  EXPECT_EQ(arbiter.next_between(), std::nullopt) << "it does not go there";
+  arbiter.begin(large);
+  arbiter.end(large, 10.0);
+  arbiter.want(large);
+  arbiter.begin(large);
+  EXPECT_EQ(arbiter.next_between(), std::nullopt) << "nobody wants to";
+  arbiter.want(small);
+  EXPECT_EQ(small_steps(), 3);  // to 22, the other one being at 20 when its step is over
+  arbiter.want(large);
+  EXPECT_EQ(arbiter.next(), large);
+  arbiter.end(large, 10.0);
+  arbiter.begin(large);
+  EXPECT_EQ(small_steps(), 3);  // from 22 to 34, the other one being at 30
+}
+
 }  // namespace
 }  // namespace braid::sched

@@ -2,10 +2,13 @@
 
 #include "sched/strand_lane.h"
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <functional>
 #include <gtest/gtest.h>
+#include <memory>
 #include <semaphore>
 #include <stdexcept>
 #include <thread>
@@ -113,6 +116,141 @@ TEST(ComputeStrand, NobodyHasATurnWhileItIsPausedAndWhoWaitedIsToldAfterwards) {
   first.pass();
   the_strand.resume();
   EXPECT_EQ(turns, 1) << "nobody waits for one";
+}
+
+// One engine with steps of several layers, and one with small ones.
+struct Layered : testing::Test {
+  boost::asio::io_context loop;
+  Executor large, small;
+  std::counting_semaphore<> begun{0}, layer{0};
+  std::vector<int> order;  // of the thread
+  ComputeStrand strand{loop};
+  StrandLane large_lane{strand, large, [] {}, [] {}};
+  std::unique_ptr<StrandLane> small_lane = std::make_unique<StrandLane>(
+      strand, small, [] {}, [] {}, StrandLane::Steps::kBetweenLayers);
+
+  Layered() {
+    large.body = [&](const step::StepPlan& plan, step::StepResult& result) {
+      begun.release();
+      layer.acquire();
+      (*plan.between_layers)();
+      order.push_back(2);
+      result.seconds = 5.0;
+    };
+    small.body = [&](const step::StepPlan& plan, step::StepResult& result) {
+      EXPECT_EQ(plan.between_layers, nullptr);
+      order.push_back(1);
+      result.seconds = 0.25;
+    };
+  }
+
+  static void post(StrandLane& lane) {
+    ASSERT_TRUE(lane.take_turn());
+    lane.next_plan();
+    lane.post();
+  }
+};
+
+TEST_F(Layered, SmallStepsRunBetweenTwoLayersOfTheOneThatRuns) {
+  post(large_lane);
+  post(large_lane);
+  begun.acquire();
+  post(*small_lane);
+  EXPECT_TRUE(small_lane->goes_between());
+  EXPECT_FALSE(small_lane->take_turn()) << "one is out at a time";
+  layer.release(2);
+  loop.run();
+  EXPECT_EQ(order, (std::vector<int>{1, 2, 2}));
+  ASSERT_NE(small_lane->returned(), nullptr);
+  EXPECT_EQ(large_lane.returned()->result.seconds, 4.75) << "what went between is no time of its own";
+  large_lane.pop();
+  EXPECT_EQ(large_lane.returned()->result.seconds, 5.0);
+  EXPECT_TRUE(strand.idle());
+}
+
+TEST_F(Layered, SmallStepsRunBeforeTheNextStepWhereThereIsNoLayer) {
+  large.body = [&](const auto&, auto&) {
+    begun.release();
+    layer.acquire();
+    order.push_back(2);
+  };
+  post(large_lane);
+  post(large_lane);
+  begun.acquire();
+  post(*small_lane);
+  layer.release(2);
+  loop.run();
+  EXPECT_EQ(order, (std::vector<int>{2, 1, 2}));
+}
+
+TEST_F(Layered, ASmallStepAloneIsOneLikeAllOthers) {
+  post(*small_lane);
+  EXPECT_FALSE(small_lane->goes_between());
+  loop.run();
+  EXPECT_EQ(order, std::vector<int>{1});
+  ASSERT_NE(small_lane->returned(), nullptr);
+  small_lane->pop();
+  EXPECT_TRUE(small_lane->take_turn());
+}
+
+TEST_F(Layered, WhoLeavesTakesItsSmallStepAlong) {
+  post(large_lane);
+  begun.acquire();
+  post(*small_lane);
+  small_lane.reset();
+  layer.release();
+  loop.run();
+  EXPECT_EQ(order, std::vector<int>{2});
+  EXPECT_TRUE(strand.idle());
+  small_lane = std::make_unique<StrandLane>(
+      strand, small, [] {}, [] {}, StrandLane::Steps::kBetweenLayers);
+  post(large_lane);
+  begun.acquire();
+  loop.restart();
+  post(*small_lane);
+  layer.release();
+  loop.run();
+  EXPECT_EQ(order, (std::vector<int>{2, 1, 2}));
+}
+
+TEST_F(Layered, BothKindsComeBackInOrderHoweverTheyMeet) {
+  constexpr TokenId kSteps = 2000;
+  large.body = [](const step::StepPlan& plan, step::StepResult& result) {
+    for (int i = 0; i < 3; ++i) (*plan.between_layers)();
+    result.rows.emplace_back().token = plan.tokens.front();
+  };
+  small.body = [](const step::StepPlan& plan, step::StepResult& result) { result.rows.emplace_back().token = plan.tokens.front(); };
+  struct Engine {
+    std::unique_ptr<StrandLane> lane;
+    TokenId sent = 0;
+    std::vector<TokenId> got;
+
+    void pump() {
+      while (const Step* step = lane->returned()) {
+        got.push_back(step->result.rows.front().token);
+        lane->pop();
+      }
+      while (sent < kSteps && lane->take_turn()) {
+        lane->next_plan().tokens.push_back(sent++);
+        lane->post();
+      }
+      if (sent == kSteps) lane->pass();
+    }
+  };
+  std::array<Engine, 3> engines;
+  for (Engine& engine : engines) {
+    const bool is_small = &engine != &engines.front();
+    engine.lane = std::make_unique<StrandLane>(
+        strand, is_small ? small : large, [&engine] { engine.pump(); }, [&engine] { engine.pump(); },
+        is_small ? StrandLane::Steps::kBetweenLayers : StrandLane::Steps::kInLine);
+  }
+  for (Engine& engine : engines) engine.pump();
+  loop.run();
+  for (const Engine& engine : engines) {
+    ASSERT_EQ(engine.got.size(), static_cast<std::size_t>(kSteps));
+    EXPECT_TRUE(std::ranges::is_sorted(engine.got));
+  }
+  EXPECT_TRUE(strand.idle());
 }
 
 TEST(ComputeStrand, ExceptionBecomesAFailedResult) {
