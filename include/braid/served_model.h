@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <span>
@@ -44,6 +45,13 @@ struct DraftMeans {
   }
 };
 
+// Of one of the processes that compute a model together, since it was loaded: that it computed, and that it waited for the others and for
+// what they sent.
+struct RankSeconds {
+  double compute = 0.0;
+  double exchange = 0.0;
+};
+
 struct ServedModel {
   std::string id;                   // the file's name without .gguf and shard suffix, or --alias
   std::int64_t created = 0;         // Unix seconds of loading
@@ -69,6 +77,7 @@ struct ServedModel {
   AdapterUse adapter = {};                                  // that its requests use: adapters, or newer weights, or both
   bool is_adapted = false;                                  // by adapters of that base
   LiveWeights* weights = nullptr;                           // owned as the engine; null: they stay what they are
+  std::function<std::vector<RankSeconds>()> ranks = {};     // by rank; null: one process computes it
   std::shared_ptr<const ModelSettings> settings = nullptr;  // what its maker wants, for Ollama's routes; null: nothing
 };
 

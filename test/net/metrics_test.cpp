@@ -84,6 +84,15 @@ TEST(Metrics, TellTheRevisionsOfWeightsAndAdapters) {
     EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
 }
 
+TEST(Metrics, TellWhatEachRankTook) {
+  net::FamilyList families;
+  net::add_ranks(families, std::vector<RankSeconds>{{.compute = 1.5, .exchange = 0.25}, {.compute = 1.25, .exchange = 0.5}});
+  const std::string text = families.text();
+  for (const char* line : {R"(braid_rank_compute_seconds_total{rank="0"} 1.5)", R"(braid_rank_compute_seconds_total{rank="1"} 1.25)",
+                           R"(braid_rank_exchange_seconds_total{rank="1"} 0.5)"})
+    EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
+}
+
 TEST(Metrics, EachIsDocumentedWithItsTypeAndEachDocumentedOneIsServed) {
   EngineStats stats;
   stats.disk.emplace();
@@ -95,6 +104,7 @@ TEST(Metrics, EachIsDocumentedWithItsTypeAndEachDocumentedOneIsServed) {
   boost::asio::io_context loop;
   net::add_http(families, net::Counters(), net::http::ConnectionSet(loop, std::chrono::seconds(1)));
   net::add_engine(families, stats);
+  net::add_ranks(families, std::vector<RankSeconds>(2));
   net::add_predictor(families, PredictorStats());
   net::add_system(families, figures);
   Revised revised;

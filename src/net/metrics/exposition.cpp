@@ -97,12 +97,27 @@ void add_system(FamilyList& families, const SystemFigures& figures) {
                      *figures.group_throttled_seconds);
 }
 
+void add_ranks(FamilyList& families, std::span<const RankSeconds> ranks) {
+  std::vector<FamilyList::Labelled> compute, exchange;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    compute.push_back({std::to_string(rank), ranks[rank].compute});
+    exchange.push_back({std::to_string(rank), ranks[rank].exchange});
+  }
+  families.labelled(MetricType::Counter, "rank_compute_seconds_total", "Time in which a rank of the model computed.", "rank", compute);
+  families.labelled(MetricType::Counter, "rank_exchange_seconds_total",
+                    "Time in which a rank waited for the others and for what they sent.", "rank", exchange);
+}
+
 // Of several models each series says of which it is, also where only one of them is loaded.
 void add_engines(FamilyList& families, const ModelDirectory& models, bool are_several) {
-  if (models.all().size() == 1 && !are_several) return add_engine(families, models.all().front()->engine->stats());
+  const auto add = [](FamilyList& own, const ServedModel& model) {
+    add_engine(own, model.engine->stats());
+    if (model.ranks) add_ranks(own, model.ranks());
+  };
+  if (models.all().size() == 1 && !are_several) return add(families, *models.all().front());
   for (const ServedModel* model : models.all()) {
     FamilyList engine;
-    add_engine(engine, model->engine->stats());
+    add(engine, *model);
     families.add_labelled(std::move(engine), "model", model->id);
   }
 }

@@ -7,10 +7,13 @@
 #include "net/metrics/family_list.h"
 #include "net/metrics/system_figures.h"
 
+#include <span>
+
 namespace braid::net {
 
 void add_http(FamilyList& families, const Counters& counters, const http::ConnectionSet& connections);
 void add_engine(FamilyList& families, const EngineStats& stats);
+void add_ranks(FamilyList& families, std::span<const RankSeconds> ranks);
 void add_predictor(FamilyList& families, const PredictorStats& stats);
 void add_system(FamilyList& families, const SystemFigures& figures);
 
