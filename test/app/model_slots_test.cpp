@@ -35,6 +35,8 @@ struct World {
   std::map<std::string, std::uint64_t> pools;   // of those that are loaded
   std::map<std::string, std::uint64_t> floors;  // below which a pool cannot shrink
   std::map<std::string, Error> look_fails, make_fails, warm_fails;
+  std::map<std::string, std::function<void(const std::string& why)>> breaks;  // of those that are loaded
+  std::optional<std::uint64_t> pool_elsewhere;
   std::optional<Error> memory_fails;
   std::uint64_t left = 1000 * kMiB;  // of the system, with nothing loaded
 };
@@ -65,6 +67,7 @@ class FakeEngine final : public ServedEngine {
   void begin_drain() override {}
   asio::awaitable<bool> drained(std::chrono::steady_clock::time_point) override { co_return true; }
   void abort_remaining(const Error&) override {}
+  void on_broken(std::function<void(const std::string& why)> tell) override { world_.breaks[served_.id] = std::move(tell); }
   asio::awaitable<std::shared_ptr<void>> end() override {
     world_.pools.erase(served_.id);
     co_return std::shared_ptr<void>(std::move(remains_));
@@ -92,6 +95,7 @@ class FakeWorkshop final : public Workshop {
     ModelNeeds needs;
     needs.fixed = 100 * kMiB;
     needs.kv = {.block_bytes = kMiB, .block_tokens = 16, .max_batch = 256, .model_context = 160};
+    needs.pool_elsewhere = world_.pool_elsewhere;
     co_return needs;
   }
   asio::awaitable<Result<std::uint64_t>> memory_left(std::uint64_t) override {
@@ -342,6 +346,63 @@ TEST_F(Slots, SleepLastsUntilSomebodyWakesThem) {
   ASSERT_TRUE(awake->result && *awake->result);
   EXPECT_EQ(state("alpha"), ModelState::kLoaded);
   EXPECT_EQ(state("beta"), ModelState::kAsleep);
+}
+
+TEST_F(Slots, WhatBreaksIsLoadedAgainUntilThatWorks) {
+  begin({.reload_delay = 1ms});
+  load("alpha");
+  world.make_fails["alpha"] = {ErrorCode::kIo, "a machine is starting", {}};
+  world.breaks["alpha"]("rank 1 is lost");
+  EXPECT_EQ(slots->broken(), "the model 'alpha' is loaded again: rank 1 is lost");
+  const int before = changes;
+  settle();
+  EXPECT_THAT(slots->broken(), HasSubstr("a machine is starting"));
+  EXPECT_EQ(state("alpha"), ModelState::kUnloaded);
+  EXPECT_EQ(world.made.size(), 1U);
+  world.make_fails.clear();
+  settle_timers();  // nobody asks for it
+  EXPECT_EQ(state("alpha"), ModelState::kLoaded);
+  EXPECT_EQ(world.made.size(), 2U);
+  EXPECT_EQ(slots->broken(), "");
+  EXPECT_GT(changes, before);
+}
+
+TEST_F(Slots, WhatBrokeAndIsUnloadedOrSleepsIsNotLoadedAgain) {
+  begin({.reload_delay = 1ms});
+  for (const bool sleeps : {false, true}) {
+    load("alpha");
+    world.make_fails["alpha"] = {ErrorCode::kIo, "a machine is starting", {}};
+    world.breaks["alpha"]("rank 1 is lost");
+    settle();
+    ASSERT_NE(slots->broken(), "");
+    sleeps ? slots->sleep("alpha", false) : slots->unload("alpha");
+    settle();
+    EXPECT_EQ(slots->broken(), "") << sleeps;
+    world.make_fails.clear();
+    settle_timers();
+    EXPECT_EQ(state("alpha"), sleeps ? ModelState::kAsleep : ModelState::kUnloaded);
+  }
+}
+
+TEST_F(Slots, WhatBreaksWhileItIsUnwantedIsOnlyEnded) {
+  begin();
+  ModelHold used = load("alpha");
+  const auto end = slots->unload("alpha");
+  world.breaks["alpha"]("rank 1 is lost");
+  EXPECT_EQ(slots->broken(), "");
+  used.reset();
+  settle_timers();
+  EXPECT_TRUE(end->result && *end->result);
+  EXPECT_EQ(state("alpha"), ModelState::kUnloaded);
+  EXPECT_EQ(world.made.size(), 1U);
+}
+
+TEST_F(Slots, APoolOnOtherMachinesNeedsNothingHere) {
+  begin();
+  world.left = 10 * kMiB;
+  world.pool_elsewhere = 700 * kMiB;
+  EXPECT_NE(load("alpha"), nullptr);
+  EXPECT_EQ(world.pools["alpha"], 700 * kMiB);
 }
 
 TEST_F(Slots, AnUnknownNameIsLookedForOnceMore) {

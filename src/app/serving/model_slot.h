@@ -26,7 +26,7 @@ struct ModelSlot {
     Clock::time_point until;
   };
 
-  ModelSlot(boost::asio::io_context& loop, FoundModel model) : found(std::move(model)), expiry(loop) {}
+  ModelSlot(boost::asio::io_context& loop, FoundModel model) : found(std::move(model)), expiry(loop), retry(loop) {}
 
   const std::string& id() const { return found.options.id; }
   // Of the command line's models it is as long as there is memory for them, unless a request says something else.
@@ -49,7 +49,9 @@ struct ModelSlot {
   std::vector<std::weak_ptr<ModelWait>> ends;                    // waits for its unloading
   ModelProgress progress;
   std::string failure;                   // of the last load
-  std::shared_ptr<ModelWait> reload;     // of one that broke, until it is loaded again
+  std::shared_ptr<ModelWait> reload;     // of one that broke, until it is loaded again, or nobody wants it any more
+  int reload_failures = 0;               // since it broke
+  boost::asio::steady_timer retry;       // after one of them
   std::chrono::seconds load_seconds{1};  // that the last one took
 };
 

@@ -53,28 +53,6 @@ void ModelSlots::put(std::unique_ptr<ServedEngine> engine) {
   watch(*slot);
 }
 
-void ModelSlots::watch(Slot& slot) {
-  slot.engine->on_broken([this, &slot, alive = std::weak_ptr(alive_)](const std::string& why) {
-    if (!alive.expired() && slot.state == ModelState::kLoaded) replace(slot, why);
-  });
-}
-
-// Answers end with the reason; who asks from now on waits for the load.
-void ModelSlots::replace(Slot& slot, const std::string& why) {
-  spdlog::error("model {}: {}; it is loaded again", slot.id(), why);
-  slot.failure = why;
-  slot.reload = std::make_shared<ModelWait>();
-  slot.is_unwanted = true;
-  slot.engine->abort_remaining({ErrorCode::kModelNotLoaded, fmt::format("the model '{}' is loaded again: {}", slot.id(), why), {}});
-  begin_unloading(slot);
-  on_changed_();
-}
-
-std::string ModelSlots::broken() const {
-  const auto slot = std::ranges::find_if(slots_, [](const auto& one) { return one->reload != nullptr; });
-  return slot == slots_.end() ? "" : fmt::format("the model '{}' is loaded again: {}", (*slot)->id(), (*slot)->failure);
-}
-
 std::vector<ServedEngine*> ModelSlots::engines() const {
   std::vector<ServedEngine*> engines;
   for (const auto& slot : slots_)
@@ -304,6 +282,7 @@ void ModelSlots::settle_load(Slot& slot, const Result<void>& loaded) {
     slot.state = ModelState::kLoaded;
     slot.failure.clear();
     slot.reload.reset();
+    slot.reload_failures = 0;
     watch(slot);
     slot.last_used = Clock::now();
     on_changed_();
@@ -322,6 +301,7 @@ void ModelSlots::settle_load(Slot& slot, const Result<void>& loaded) {
   }
   for (const Slot::Waiting& waiting : waits) answer(waiting.wait, error);
   for (const auto& end : std::exchange(slot.ends, {})) answer(end, ModelHold());
+  if (slot.reload != nullptr) reload_later(slot);
   changed();
 }
 
@@ -391,6 +371,8 @@ asio::awaitable<Result<std::uint64_t>> ModelSlots::make_room(const ModelNeeds& n
     const bool is_full = options_.most_loaded > 0 && loaded() >= options_.most_loaded;
     if (is_full) {
       lack = fmt::format("{} models are loaded, which is the most (--max-models), and all are in use", loaded());
+    } else if (needs.pool_elsewhere) {
+      co_return *needs.pool_elsewhere;
     } else {
       const std::vector<EngineMemory> memory = memory_of_loaded();
       const Result<std::uint64_t> left = co_await workshop_.memory_left(untouched());
@@ -450,6 +432,7 @@ std::shared_ptr<ModelWait> ModelSlots::unload(std::string name) {
   if (!found) return answered(found.error());
   Slot& slot = **found;
   give_up_queued(slot);
+  give_up_reload(slot);
   if (slot.state == ModelState::kUnloaded || slot.state == ModelState::kAsleep) return answered(ModelHold());
   auto wait = std::make_shared<ModelWait>();
   slot.ends.push_back(wait);

@@ -31,6 +31,8 @@ struct SlotOptions {
   std::chrono::milliseconds load_timeout{300'000};  // for which a request waits, and a load for room
   KeepAlive keep_alive{300'000};                    // of what requests have loaded
   std::size_t most_waiting = 16384;                 // requests for a model that is being loaded
+  // Until a model that broke, and could not be loaded again, is tried once more: twice as long each time, up to a minute.
+  std::chrono::milliseconds reload_delay{1'000};
   MemoryRules memory = {};
   bool any_name = false;  // what no name stands for is the first one
   bool warm_up = true;
@@ -104,6 +106,8 @@ class ModelSlots final : public ModelHost {
   void settle_load(Slot& slot, const Result<void>& loaded);
   void watch(Slot& slot);
   void replace(Slot& slot, const std::string& why);
+  void reload_later(Slot& slot);
+  void give_up_reload(Slot& slot);
 
   std::vector<std::string> targets(std::string_view name, bool asleep, Error& error) const;
   boost::asio::awaitable<void> sleep_all(std::vector<std::string> ids, bool now, std::shared_ptr<ModelWait> wait);

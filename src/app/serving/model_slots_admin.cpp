@@ -51,6 +51,7 @@ asio::awaitable<void> ModelSlots::sleep_all(std::vector<std::string> ids, bool n
     Slot& slot = *slot_of_id(id);
     if (slot.state == ModelState::kUnloaded || slot.state == ModelState::kAsleep) {
       slot.state = ModelState::kAsleep;
+      give_up_reload(slot);
       continue;
     }
     slot.sleeps_then = true;
@@ -95,6 +96,7 @@ asio::awaitable<bool> ModelSlots::drain(Clock::time_point until) {
   waits_timer_.cancel();
   for (const auto& slot : slots_) {
     slot->expiry.cancel();
+    slot->retry.cancel();
     for (const Slot::Waiting& waiting : std::exchange(slot->loads, {})) answer(waiting.wait, leaving());
   }
   for (const Missing& missing : std::exchange(missing_, {})) answer(missing.wait, leaving());

@@ -62,7 +62,10 @@ Watchdog::Hooks Serving::watchdog_hooks() {
           .on_recovered =
               [this] {
     spdlog::warn("the late step has ended");
-    if (status_.state == ServiceState::kLate) status_ = {ServiceState::kReady, {}, status_.models, status_.host, status_.compute};
+    if (status_.state != ServiceState::kLate) return;
+    status_ = {ServiceState::kReady, {}, status_.models, status_.host, status_.compute};
+    is_broken_ = false;
+    tell_whether_broken();  // it may be late because what computes it is lost
           },
       .on_hung = [](Watchdog::Seconds age) {
         complain(fmt::format("a step has been running for {:.0f} s and will not end: giving up", age.count()));

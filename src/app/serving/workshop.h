@@ -11,14 +11,16 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 
 namespace braid::app {
 
 // What a model will take.
 struct ModelNeeds {
-  std::uint64_t fixed = 0;  // bytes: weights that nobody has packed yet, what it computes with, buffers
-  bool has_pool = true;     // of keys and values
-  KvDemand kv = {};         // all but its bytes
+  std::uint64_t fixed = 0;                           // bytes: weights that nobody has packed yet, what it computes with, buffers
+  bool has_pool = true;                              // of keys and values
+  KvDemand kv = {};                                  // all but its bytes
+  std::optional<std::uint64_t> pool_elsewhere = {};  // bytes of a pool for which the memory of this machine does not matter
 };
 
 // Loop only; one call at a time.
