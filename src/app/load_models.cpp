@@ -60,10 +60,17 @@ Result<void> allocate_kv(LoadedModel& loaded, const KvDemand& demand) {
   return model.allocate_kv(budget->blocks, model::LanguageModel::Prefault::kInBackground);
 }
 
+// Of a model that ranks compute each of them takes as much: what is left is divided among those of this machine.
+Result<std::uint64_t> pool_memory(const ModelOptions& options, const MemoryLeft& left) {
+  const std::int32_t here = options.ranks.count_here();
+  if (here == 0) return options.kv_memory.value();  // without which such a server does not start
+  return kv_memory({left.bytes / static_cast<std::uint64_t>(here), left.bound}, options.kv_memory);
+}
+
 // All pools together take what one would.
 Result<void> divide_kv(std::vector<LoadedModel>& loaded, std::span<const ServedModelOptions> models, std::int32_t max_batch,
                        const MemoryLeft& left) {
-  const Result<std::uint64_t> bytes = kv_memory(left, models.front().model.kv_memory);
+  const Result<std::uint64_t> bytes = pool_memory(models.front().model, left);
   if (!bytes) return bytes.error();
   std::vector<KvDemand> demands;
   std::vector<std::uint64_t> most;

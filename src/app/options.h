@@ -24,8 +24,12 @@ namespace braid::app {
 // Processes that compute one model together.
 struct RankOptions {
   std::int32_t count = 1;
-  std::string hostfile = {};  // where mpirun starts them; empty: on this machine
-  std::string listen = {};    // HOST:PORT where they reach the server; empty: this machine alone
+  std::string hostfile = {};                  // where mpirun starts them; empty: on this machine
+  std::string listen = {};                    // HOST:PORT where they reach the server; empty: this machine alone
+  std::chrono::milliseconds timeout{30'000};  // of a pass: one that takes longer counts as lost
+
+  // Processes of this machine that each take what a model of its share does; 0: all are elsewhere.
+  std::int32_t count_here() const { return hostfile.empty() ? count : 0; }
 };
 
 struct ModelOptions {

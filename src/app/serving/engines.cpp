@@ -27,6 +27,8 @@ SlotOptions slot_options(const ServeOptions& options) {
   slots.keep_alive = options.residence.keep_alive;
   slots.most_waiting = static_cast<std::size_t>(options.batch.max_waiting);
   slots.memory = {options.residence.memory, options.model.kv_memory};
+  // That of each rank, of which this machine has several.
+  if (slots.memory.pools) *slots.memory.pools *= static_cast<std::uint64_t>(std::max(1, options.model.ranks.count_here()));
   slots.any_name = options.any_model_name;
   slots.warm_up = !options.no_warmup;
   return slots;

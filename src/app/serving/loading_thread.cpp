@@ -9,6 +9,7 @@
 #include "model/language_model.h"
 #include "store/options.h"
 
+#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
@@ -60,6 +61,20 @@ asio::awaitable<void> destroy(std::shared_ptr<void> remains) {
   co_return;
 }
 
+// Of all processes of this machine together.
+ModelNeeds needs_of_ranks(const model::MemoryEstimate& one, const ModelOptions& options, std::int32_t max_batch) {
+  const auto here = static_cast<std::uint64_t>(options.ranks.count_here());
+  ModelNeeds needs;
+  needs.fixed = here * (one.weights + one.workspace);
+  needs.kv = kv_demand(one, options, max_batch);
+  if (here == 0) {
+    needs.pool_elsewhere = options.kv_memory;
+  } else {
+    needs.kv.block_bytes *= here;
+  }
+  return needs;
+}
+
 std::uint64_t bytes_of(const std::string& path) {
   std::uint64_t bytes = 0;
   std::error_code error;
@@ -96,11 +111,20 @@ Result<ModelNeeds> LoadingThread::look_now(const ServedModelOptions& model) {
       choose_kernels(model.model, model::has_float_weights(*file, {model.model.float_type, model.model.fast_weights}));
   if (!table) return table.error();
   model::LoadOptions load = load_options(model.model, options_.batch.max_batch);
-  load.state_drafts = state_drafts(options_.batch);
-  load.heads = options_.batch.speculate != DraftMethod::kOff;
   load.threads = team_.size();
+  const RankOptions& ranks = model.model.ranks;
+  if (ranks.count > 1) {
+    load.packing.share = {.rank = 0, .ranks = ranks.count};  // the others' are as large
+  } else {
+    load.state_drafts = state_drafts(options_.batch);
+    load.heads = options_.batch.speculate != DraftMethod::kOff;
+  }
   const Result<model::MemoryEstimate> estimate = model::estimate_memory(*file, **table, load);
   if (!estimate) return estimate.error();
+  if (ranks.count > 1) {
+    file_ = std::move(*file);
+    return needs_of_ranks(*estimate, model.model, options_.batch.max_batch);
+  }
   const bool is_packed = shelf_.find(weights_key(model.model, **table)) != nullptr;
   file_ = std::move(*file);
   ModelNeeds needs;
@@ -147,7 +171,7 @@ Result<LoadedModel> LoadingThread::load_now(const ServedModelOptions& model, std
                                             .shelf = &shelf_,
                                             .progress = tell(on_progress),
                                             .identify_kv = has_disk},
-                                           kv_bytes);
+                                           kv_bytes / static_cast<std::uint64_t>(std::max(1, model.model.ranks.count_here())));
   if (loaded && model.on_loaded) model.on_loaded();
   if (!loaded || !has_disk) return loaded;
   std::vector<net::FileDescriptor> none;
