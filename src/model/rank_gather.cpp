@@ -1,6 +1,7 @@
 #include "model/rank_gather.h"
 
 #include <algorithm>
+#include <chrono>
 #include <numeric>
 
 namespace braid::model {
@@ -37,7 +38,9 @@ void RankGather::gather_parts(std::size_t parts, ColumnsOf&& columns_of) {
     const Columns columns = columns_of(share_.rank, i);
     for (std::int64_t row = 0; row < columns.count; ++row) out = std::copy_n(columns.rows[row] + columns.begin, columns.width(), out);
   }
+  const auto begin = std::chrono::steady_clock::now();
   exchange_->gather(own_, counts_, all_);
+  seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   const float* in = all_.data();
   for (std::int32_t rank = 0; rank < share_.ranks; ++rank) {
     if (rank == share_.rank) {

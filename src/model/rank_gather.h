@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace braid::model {
@@ -20,6 +21,9 @@ class RankGather {
 
   const Share& share() const { return share_; }
   bool is_needed() const { return !share_.is_whole(); }
+
+  // That gathering took since the last call: waiting for others, and for what they sent.
+  double take_seconds() { return std::exchange(seconds_, 0.0); }
 
   // Of products of which each rank has computed its panels: all of their results.
   void gather(std::span<const PreparedProduct> products);
@@ -47,6 +51,7 @@ class RankGather {
   Exchange* const exchange_;
   std::vector<std::size_t> counts_;
   std::vector<float> own_, all_;
+  double seconds_ = 0.0;
 };
 
 }  // namespace braid::model

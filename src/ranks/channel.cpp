@@ -21,6 +21,11 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kSendLimit{30};
 
+// A machine that is no longer reached is noticed within kSilence + kProbes * kProbeInterval, also while nothing is said.
+constexpr int kSilence = 10;  // seconds
+constexpr int kProbeInterval = 5;
+constexpr int kProbes = 3;
+
 struct Header {
   Kind kind = Kind::kFailure;
   std::uint32_t reserved = 0;
@@ -48,6 +53,17 @@ Result<void> resolve(const std::string& address, bool passive, Addresses& out) {
   return {};
 }
 
+// Messages go out at once, and a machine that is gone is noticed.
+void prepare(int socket) {
+  const auto set = [socket](int level, int option, int value) { setsockopt(socket, level, option, &value, sizeof value); };
+  set(IPPROTO_TCP, TCP_NODELAY, 1);
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, kSilence);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, kProbeInterval);
+  set(IPPROTO_TCP, TCP_KEEPCNT, kProbes);
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 1000 * (kSilence + kProbes * kProbeInterval));
+}
+
 // Whether something can be read or written before the end.
 bool wait_for(int socket, short events, std::optional<Clock::time_point> end) {
   for (;;) {
@@ -70,10 +86,12 @@ Channel::~Channel() {
   if (socket_ >= 0) close(socket_);
 }
 
-Channel::Channel(Channel&& other) noexcept : socket_(std::exchange(other.socket_, -1)), message_(std::move(other.message_)) {}
+Channel::Channel(Channel&& other) noexcept
+    : socket_(std::exchange(other.socket_, -1)), has_ended_(other.has_ended_), message_(std::move(other.message_)) {}
 
 Channel& Channel::operator=(Channel&& other) noexcept {
   std::swap(socket_, other.socket_);
+  std::swap(has_ended_, other.has_ended_);
   std::swap(message_, other.message_);
   return *this;
 }
@@ -84,12 +102,18 @@ Result<Channel> Channel::connect(const std::string& address) {
   for (const addrinfo* one = addresses.first; one != nullptr; one = one->ai_next) {
     Channel channel(::socket(one->ai_family, one->ai_socktype | SOCK_CLOEXEC, one->ai_protocol));
     if (!channel.is_open() || ::connect(channel.socket_, one->ai_addr, one->ai_addrlen) != 0) continue;
-    const int on = 1;
-    setsockopt(channel.socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    prepare(channel.socket_);
     return channel;
   }
   return io_error(address);
 }
+
+bool Channel::is_hung_up() const {
+  pollfd one{socket_, POLLRDHUP, 0};
+  return poll(&one, 1, 0) > 0;
+}
+
+void Channel::hang_up() const { ::shutdown(socket_, SHUT_RDWR); }
 
 Result<void> Channel::send(Kind kind, std::span<const std::byte> bytes) {
   const auto end = Clock::now() + kSendLimit;
@@ -132,7 +156,8 @@ Result<void> Channel::read(std::span<std::byte> out, std::optional<Clock::time_p
   while (!out.empty()) {
     if (!wait_for(socket_, POLLIN, end)) return io_error("nothing came from the other side");
     const ssize_t got = recv(socket_, out.data(), out.size(), MSG_DONTWAIT);
-    if (got == 0) return Error{ErrorCode::kIo, "the other side has closed the connection", {}};
+    has_ended_ = got == 0;
+    if (has_ended_) return Error{ErrorCode::kIo, "the other side has closed the connection", {}};
     if (got < 0 && errno != EAGAIN && errno != EINTR) return io_error("the connection broke");
     if (got > 0) out = out.subspan(static_cast<std::size_t>(got));
   }
@@ -160,8 +185,7 @@ Result<Listener> Listener::open(const std::string& address) {
 Result<Channel> Listener::accept() {
   Channel channel(accept4(socket_.socket(), nullptr, nullptr, SOCK_CLOEXEC));
   if (!channel.is_open()) return io_error("a rank was not let in");
-  const int on = 1;
-  setsockopt(channel.socket(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  prepare(channel.socket());
   return channel;
 }
 

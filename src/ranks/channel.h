@@ -26,6 +26,12 @@ class Channel {
 
   int socket() const { return socket_; }
   bool is_open() const { return socket_ >= 0; }
+  // The other side has closed it, or is gone. Does not wait.
+  bool is_hung_up() const;
+  // The last receive() found that the other side has closed it, as it does at an ordinary end.
+  bool has_ended() const { return has_ended_; }
+  // Whoever sends or receives finds it closed. Any thread.
+  void hang_up() const;
 
   // kIo: the other side is gone, or takes nothing for that long.
   Result<void> send(Kind kind, std::span<const std::byte> bytes);
@@ -42,6 +48,7 @@ class Channel {
   Result<void> read(std::span<std::byte> out, std::optional<std::chrono::steady_clock::time_point> end);
 
   int socket_;
+  bool has_ended_ = false;
   Message message_{Kind::kFailure, {}};
 };
 

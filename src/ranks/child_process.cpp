@@ -15,6 +15,9 @@
 namespace braid::ranks {
 namespace {
 
+// mpirun takes a second or two of it for processes of its own that do not listen.
+constexpr std::chrono::seconds kTermination{5};
+
 std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   std::vector<char*> pointers;
   for (std::string& text : texts) pointers.push_back(text.data());
@@ -57,7 +60,7 @@ ChildProcess::ChildProcess(ChildProcess&& other) noexcept : id_(std::exchange(ot
 ChildProcess::~ChildProcess() {
   if (id_ > 0) {
     kill(-id_, SIGTERM);
-    if (!has_ended(std::chrono::seconds(2))) kill(-id_, SIGKILL);
+    if (!has_ended(kTermination)) kill(-id_, SIGKILL);
     waitpid(id_, nullptr, 0);
   }
   if (handle_ >= 0) close(handle_);

@@ -100,6 +100,12 @@ void fields(Use&& use, auto& value) requires requires {
 
 template <class Use>
 void fields(Use&& use, auto& value) requires requires {
+  value.what;
+}
+{ use(value.what), use(value.done), use(value.total); }
+
+template <class Use>
+void fields(Use&& use, auto& value) requires requires {
   value.forks;
 }
 { use(value.forks), use(value.given_back); }
@@ -138,6 +144,8 @@ bool read_value(std::span<const std::byte> bytes, T& out) {
 void write(const Greeting& value, Bytes& out) { write_fields(value, out); }
 void write(const Setup& value, Bytes& out) { write_fields(value, out); }
 void write(const Ready& value, Bytes& out) { write_fields(value, out); }
+void write(const LoadStage& value, Bytes& out) { write_fields(value, out); }
+void write(const Times& value, Bytes& out) { Writer{out}(value); }
 void write(const Moves& value, Bytes& out) { write_fields(value, out); }
 void write(const step::Pass& value, Bytes& out) { write_fields(value, out); }
 void write(const Wanted& value, Bytes& out) { Writer{out}(value); }
@@ -146,6 +154,8 @@ void write(std::int32_t value, Bytes& out) { Writer{out}(value); }
 bool read(std::span<const std::byte> bytes, Greeting& out) { return read_fields(bytes, out); }
 bool read(std::span<const std::byte> bytes, Setup& out) { return read_fields(bytes, out); }
 bool read(std::span<const std::byte> bytes, Ready& out) { return read_fields(bytes, out); }
+bool read(std::span<const std::byte> bytes, LoadStage& out) { return read_fields(bytes, out); }
+bool read(std::span<const std::byte> bytes, Times& out) { return read_value(bytes, out); }
 bool read(std::span<const std::byte> bytes, Moves& out) { return read_fields(bytes, out); }
 bool read(std::span<const std::byte> bytes, step::Pass& out) { return read_fields(bytes, out); }
 bool read(std::span<const std::byte> bytes, Wanted& out) { return read_value(bytes, out); }

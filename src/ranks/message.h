@@ -20,12 +20,14 @@ enum class Kind : std::uint32_t {
   kSetup,         // server → ranks: load
   kAllocate,      // server → ranks: the pool
   kMoves,         // server → ranks
-  kPass,          // server → ranks
+  kPass,          // server → ranks; each answers with kDone
   kLogits,        // server → ranks; the first rank answers with kValues
   kHidden,        // the same
   kReady,         // rank → server: after kSetup and kAllocate
   kValues,        // first rank → server: floats
   kFailure,       // rank → server: a sentence; it is its last
+  kDone,          // rank → server: it has computed the pass
+  kProgress,      // first rank → server, before kReady
 };
 
 // A longer one is not read: more than the logits of a pass.
@@ -61,6 +63,19 @@ struct Ready {
   std::uint64_t block_bytes = 0;
 };
 
+// How far a load is (files/progress.h).
+struct LoadStage {
+  std::string what;
+  std::uint64_t done = 0;
+  std::uint64_t total = 0;
+};
+
+// Seconds of a rank since it said so last: that it computed, and that it waited for others and for what they sent.
+struct Times {
+  double compute = 0.0;
+  double exchange = 0.0;
+};
+
 // Changes of blocks before a pass.
 struct Moves {
   struct Fork {
@@ -84,6 +99,8 @@ using Bytes = std::vector<std::byte>;
 void write(const Greeting& value, Bytes& out);
 void write(const Setup& value, Bytes& out);
 void write(const Ready& value, Bytes& out);
+void write(const LoadStage& value, Bytes& out);
+void write(const Times& value, Bytes& out);
 void write(const Moves& value, Bytes& out);
 void write(const Wanted& value, Bytes& out);
 void write(const step::Pass& value, Bytes& out);
@@ -93,6 +110,8 @@ void write(std::int32_t value, Bytes& out);
 bool read(std::span<const std::byte> bytes, Greeting& out);
 bool read(std::span<const std::byte> bytes, Setup& out);
 bool read(std::span<const std::byte> bytes, Ready& out);
+bool read(std::span<const std::byte> bytes, LoadStage& out);
+bool read(std::span<const std::byte> bytes, Times& out);
 bool read(std::span<const std::byte> bytes, Moves& out);
 bool read(std::span<const std::byte> bytes, Wanted& out);
 bool read(std::span<const std::byte> bytes, step::Pass& out);

@@ -19,6 +19,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t kMostGreeting = 4096;
 constexpr std::chrono::seconds kGreetingLimit{5};
+constexpr std::chrono::milliseconds kTickInterval{100};
+constexpr std::chrono::seconds kOrdinaryEnd{2};
 
 Result<std::string> make_key() {
   std::array<unsigned char, 32> bytes{};
@@ -45,26 +47,32 @@ std::vector<std::string> command_of(const GroupOptions& options) {
     command.insert(command.end(), {"--hostfile", options.hostfile});
   }
   if (geteuid() == 0) command.emplace_back("--allow-run-as-root");  // with the rights that the server has already
-  command.insert(command.end(), {"-x", "BRAID_RANKS_SERVER", "-x", "BRAID_RANKS_KEY", options.program});
+  command.insert(command.end(), {"-x", "BRAID_RANKS_SERVER", "-x", "BRAID_RANKS_KEY", "-x", "BRAID_RANKS_LIMIT", options.program});
   return command;
 }
 
 // Of this process's own, and who to greet.
-std::vector<std::string> environment_of(const std::string& address, const std::string& key) {
+std::vector<std::string> environment_of(const std::string& address, const std::string& key, const GroupOptions& options) {
   std::vector<std::string> variables;
   for (char** variable = environ; *variable != nullptr; ++variable) variables.emplace_back(*variable);
   variables.push_back("BRAID_RANKS_SERVER=" + address);
   variables.push_back("BRAID_RANKS_KEY=" + key);
+  variables.push_back(fmt::format("BRAID_RANKS_LIMIT={}", options.answer_limit.count()));
   return variables;
 }
 
-// Whether a rank comes before the job or the time ends.
-bool wait_for_rank(const Listener& listener, const std::optional<ChildProcess>& job, Clock::time_point end) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
-  std::array<pollfd, 2> both{{{listener.socket(), POLLIN, 0}, {job ? job->handle() : -1, POLLIN, 0}}};
-  while (poll(both.data(), both.size(), static_cast<int>(std::max<std::int64_t>(0, left))) < 0 && errno == EINTR) {
+// Whether one of them is ready before the end. `tick`, if any, is called meanwhile.
+bool wait_for_one(std::span<pollfd> all, Clock::time_point end, const std::function<void()>& tick) {
+  for (;;) {
+    auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
+    if (tick) {
+      tick();
+      left = std::min(left, kTickInterval);
+    }
+    const int ready = poll(all.data(), all.size(), static_cast<int>(std::max<std::int64_t>(0, left.count())));
+    if (ready > 0) return true;
+    if (ready == 0 && Clock::now() >= end) return false;
   }
-  return both[0].revents != 0;
 }
 
 }  // namespace
@@ -74,7 +82,7 @@ Result<std::unique_ptr<RankGroup>> RankGroup::start(const GroupOptions& options)
   if (!listener) return listener.error();
   const Result<std::string> key = make_key();
   if (!key) return key.error();
-  auto job = ChildProcess::start(command_of(options), environment_of(listener->address(), *key));
+  auto job = ChildProcess::start(command_of(options), environment_of(listener->address(), *key, options));
   if (!job) return Error{job.error().code, job.error().message + " (Debian: apt-get install openmpi-bin)", {}};
   std::unique_ptr<RankGroup> group(new RankGroup(options, std::move(*job)));
   if (const Result<void> admitted = group->admit_all(*listener, *key); !admitted) return admitted.error();
@@ -91,12 +99,17 @@ Result<std::unique_ptr<RankGroup>> RankGroup::admit(Listener& listener, const st
 Result<void> RankGroup::admit_all(Listener& listener, const std::string& key) {
   std::vector<Channel> came(static_cast<std::size_t>(options_.ranks));
   const auto end = Clock::now() + options_.start_limit;
+  const Tick tick = [this] {
+    if (options_.progress) options_.progress("ranks", 0, 0);
+  };
   for (std::int32_t count = 0; count < options_.ranks;) {
-    if (!wait_for_rank(listener, job_, end))
+    std::array<pollfd, 2> both{{{listener.socket(), POLLIN, 0}, {job_ ? job_->handle() : -1, POLLIN, 0}}};
+    if (!wait_for_one(both, end, tick))
       return Error{ErrorCode::kIo,
-                   Clock::now() < end ? "mpirun has ended before all ranks came; what it says stands above"
-                                      : fmt::format("{} of {} ranks came within {} s", count, options_.ranks, options_.start_limit.count()),
+                   fmt::format("{} of {} ranks came within {:.0f} s", count, options_.ranks,
+                               std::chrono::duration<double>(options_.start_limit).count()),
                    {}};
+    if (both[0].revents == 0) return Error{ErrorCode::kIo, "mpirun has ended before all ranks came; what it says stands above", {}};
     Result<Channel> channel = listener.accept();
     if (!channel) continue;
     const auto message = channel->receive(kGreetingLimit, kMostGreeting);
@@ -113,35 +126,55 @@ Result<void> RankGroup::admit_all(Listener& listener, const std::string& key) {
     place = std::move(*channel);
   }
   channels_ = std::move(came);
+  times_.resize(channels_.size());
+  auto watch = RankWatch::of(channels_, job_ ? job_->handle() : -1);
+  if (!watch) return watch.error();
+  watch_ = std::move(*watch);
   return {};
 }
 
+// Ranks end in order once their connections are closed, unless one of them is in the middle of something.
 RankGroup::~RankGroup() {
-  channels_.clear();  // the ordinary end of a rank
-  if (job_) job_->await(std::chrono::seconds(2));
+  channels_.clear();
+  if (job_ && is_sound_) job_->await(kOrdinaryEnd);
 }
 
 Result<Ready> RankGroup::set_up(const Setup& setup) {
   Bytes bytes;
   write(setup, bytes);
   if (const Result<void> told = tell(Kind::kSetup, bytes); !told) return told.error();
-  return ready_of_all(options_.load_limit);
+  return ready_of_all();
 }
 
 Result<void> RankGroup::allocate(std::int32_t blocks) {
   Bytes bytes;
   write(blocks, bytes);
   if (const Result<void> told = tell(Kind::kAllocate, bytes); !told) return told;
-  const Result<Ready> ready = ready_of_all(options_.load_limit);
+  const Result<Ready> ready = ready_of_all();
+  is_sound_ = ready.has_value();
   return ready ? Result<void>{} : ready.error();
 }
 
-Result<Ready> RankGroup::ready_of_all(std::chrono::milliseconds limit) {
-  std::vector<Ready> all(channels_.size());
-  for (std::size_t rank = 0; rank < channels_.size(); ++rank) {
-    const auto message = receive_from(rank, limit);
+Result<Ready> RankGroup::ready_of(std::size_t rank) {
+  LoadStage stage{"ranks", 0, 0};
+  const Tick tick = [this, &stage] {
+    if (options_.progress) options_.progress(stage.what, stage.done, stage.total);
+  };
+  for (;;) {
+    const auto message = receive_from(rank, options_.load_limit, tick);
     if (!message) return message.error();
-    if ((*message)->kind != Kind::kReady || !read((*message)->bytes, all[rank])) return lost(rank, "it says what is not understood");
+    Ready ready;
+    if ((*message)->kind == Kind::kReady && read((*message)->bytes, ready)) return ready;
+    if ((*message)->kind != Kind::kProgress || !read((*message)->bytes, stage)) return lost(rank, "it says what is not understood");
+  }
+}
+
+Result<Ready> RankGroup::ready_of_all() {
+  std::vector<Ready> all;
+  for (std::size_t rank = 0; rank < channels_.size(); ++rank) {
+    Result<Ready> ready = ready_of(rank);
+    if (!ready) return ready;
+    all.push_back(std::move(*ready));
     if (all[rank].isa != all.front().isa || all[rank].kv_type != all.front().kv_type)
       return Error{ErrorCode::kUnsupported,
                    fmt::format("rank 0 computes as {} and rank {} as {}: give --isa and --kv-dtype, so that all do the same",
@@ -157,44 +190,58 @@ Result<void> RankGroup::tell(Kind kind, std::span<const std::byte> bytes) {
   return {};
 }
 
+Result<std::span<const Times>> RankGroup::run(std::span<const std::byte> pass) {
+  if (const Result<void> told = tell(Kind::kPass, pass); !told) return told.error();
+  for (std::size_t rank = 0; rank < channels_.size(); ++rank) {
+    const auto message = receive_from(rank, options_.answer_limit, {});
+    if (!message) return message.error();
+    if ((*message)->kind != Kind::kDone || !read((*message)->bytes, times_[rank])) return lost(rank, "it says what was not asked for");
+  }
+  return std::span<const Times>(times_);
+}
+
 Result<std::span<const std::byte>> RankGroup::values() {
-  const auto message = receive_from(0, options_.answer_limit);
+  const auto message = receive_from(0, options_.answer_limit, {});
   if (!message) return message.error();
   if ((*message)->kind != Kind::kValues) return lost(0, "it says what was not asked for");
   return std::span<const std::byte>((*message)->bytes);
 }
 
-// Meanwhile the others say nothing, so that whatever comes from one is that it has failed.
-Result<const Channel::Message*> RankGroup::receive_from(std::size_t rank, std::chrono::milliseconds limit) {
+void RankGroup::abandon() const {
+  for (const Channel& channel : channels_) channel.hang_up();
+}
+
+// What others say meanwhile is read later; that one of them has ended is noticed now.
+Result<const Channel::Message*> RankGroup::receive_from(std::size_t rank, std::chrono::milliseconds limit, const Tick& tick) {
   const auto end = Clock::now() + limit;
-  for (;;) {
-    std::vector<pollfd> all;
-    for (std::size_t i = 0; i < channels_.size(); ++i)
-      all.push_back({channels_[i].socket(), static_cast<short>(i == rank ? POLLIN : POLLRDHUP), 0});
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
-    const int ready = poll(all.data(), all.size(), static_cast<int>(std::max<std::int64_t>(0, left)));
-    if (ready == 0) return lost(rank, "it does not answer");
-    if (ready < 0) continue;  // a signal
-    if (all[rank].revents != 0) break;
+  std::vector<pollfd> all;
+  for (std::size_t i = 0; i < channels_.size(); ++i)
+    all.push_back({channels_[i].socket(), static_cast<short>(i == rank ? POLLIN : POLLRDHUP), 0});
+  if (!wait_for_one(all, end, tick)) return lost(rank, "it does not answer");
+  if (all[rank].revents == 0) {
     const auto gone = std::ranges::find_if(all, [](const pollfd& one) { return one.revents != 0; });
     return why_gone(static_cast<std::size_t>(gone - all.begin()));
   }
   auto message = channels_[rank].receive(limit);
   if (!message) return lost(rank, message.error().message);
-  if ((*message)->kind != Kind::kFailure) return message;
-  const Bytes& sentence = (*message)->bytes;
-  return Error{ErrorCode::kUnsupported, std::string(reinterpret_cast<const char*>(sentence.data()), sentence.size()), {}};
+  if ((*message)->kind == Kind::kFailure) return failure_of((*message)->bytes);
+  return message;
 }
 
-// It may have said so.
+// It may have said so, after what it was asked for.
 Error RankGroup::why_gone(std::size_t rank) {
-  const auto message = channels_[rank].receive(std::chrono::milliseconds(100));
-  if (!message || (*message)->kind != Kind::kFailure) return lost(rank, "it has ended");
-  const Bytes& sentence = (*message)->bytes;
+  while (const auto message = channels_[rank].receive(std::chrono::milliseconds(100)))
+    if ((*message)->kind == Kind::kFailure) return failure_of((*message)->bytes);
+  return lost(rank, "it has ended");
+}
+
+Error RankGroup::failure_of(const Bytes& sentence) {
+  is_sound_ = false;
   return {ErrorCode::kUnsupported, std::string(reinterpret_cast<const char*>(sentence.data()), sentence.size()), {}};
 }
 
-Error RankGroup::lost(std::size_t rank, const std::string& why) const {
+Error RankGroup::lost(std::size_t rank, const std::string& why) {
+  is_sound_ = false;
   return {ErrorCode::kIo, fmt::format("rank {} of {} is lost: {}", rank, channels_.size(), why), {}};
 }
 

@@ -2,12 +2,15 @@
 #pragma once
 
 #include "braid/result.h"
+#include "files/progress.h"
 #include "ranks/channel.h"
 #include "ranks/child_process.h"
 #include "ranks/message.h"
+#include "ranks/rank_watch.h"
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -18,16 +21,18 @@ namespace braid::ranks {
 
 struct GroupOptions {
   std::int32_t ranks = 2;
-  std::string hostfile = {};              // as mpirun takes it; empty: all on this machine
-  std::string listen = "127.0.0.1:0";     // where ranks reach the server; with a hostfile an address that other machines see
-  std::string mpirun = "mpirun";          // looked for in PATH
-  std::string program = "braid-rank";     // on each machine
-  std::chrono::seconds start_limit{60};   // until all have come
-  std::chrono::seconds load_limit{1800};  // until all have loaded
-  std::chrono::seconds answer_limit{30};  // of a pass
+  std::string hostfile = {};                        // as mpirun takes it; empty: all on this machine
+  std::string listen = "127.0.0.1:0";               // where ranks reach the server; with a hostfile an address that other machines see
+  std::string mpirun = "mpirun";                    // looked for in PATH
+  std::string program = "braid-rank";               // on each machine
+  std::chrono::milliseconds start_limit{60'000};    // until all have come
+  std::chrono::milliseconds load_limit{1'800'000};  // without progress, until all have loaded
+  std::chrono::milliseconds answer_limit{30'000};   // of a pass
+  // Of the first rank; called ten times a second, and more, by the thread that loads while it waits. What it throws ends the wait.
+  files::Progress progress = {};
 };
 
-// One thread at a time: the one that loads, then the strand.
+// One thread at a time: the one that loads, then the strand; but for what says otherwise.
 class RankGroup {
  public:
   // Returns when all ranks have come. kIo: mpirun or a rank did not start, with what to look at.
@@ -38,6 +43,8 @@ class RankGroup {
   RankGroup(const RankGroup&) = delete;
   RankGroup& operator=(const RankGroup&) = delete;
 
+  std::int32_t size() const { return options_.ranks; }
+
   // All load. kUnsupported: they disagree in tier or KV type, whose bits differ.
   Result<Ready> set_up(const Setup& setup);
   // All make a pool of so many blocks.
@@ -45,21 +52,36 @@ class RankGroup {
 
   // To all of them. kIo: one is gone.
   Result<void> tell(Kind kind, std::span<const std::byte> bytes);
-  // What the first one says next. kIo: one of them is gone, or it takes longer than it may. Valid until the next call.
+  // All compute a pass: what each took. kIo: one of them is gone, or it takes longer than it may. Valid until the next call.
+  Result<std::span<const Times>> run(std::span<const std::byte> pass);
+  // What the first one says next; errors as above. Valid until the next call.
   Result<std::span<const std::byte>> values();
 
+  // Whatever waits for a rank ends with an error, soon. Any thread.
+  void abandon() const;
+
+  // Of all of them, and mpirun. Any thread.
+  const RankWatch& watch() const { return watch_; }
+
  private:
+  using Tick = std::function<void()>;
+
   RankGroup(GroupOptions options, std::optional<ChildProcess> job) : options_(std::move(options)), job_(std::move(job)) {}
 
   Result<void> admit_all(Listener& listener, const std::string& key);
-  Result<Ready> ready_of_all(std::chrono::milliseconds limit);
-  Result<const Channel::Message*> receive_from(std::size_t rank, std::chrono::milliseconds limit);
+  Result<Ready> ready_of(std::size_t rank);
+  Result<Ready> ready_of_all();
+  Result<const Channel::Message*> receive_from(std::size_t rank, std::chrono::milliseconds limit, const Tick& tick);
   Error why_gone(std::size_t rank);
-  Error lost(std::size_t rank, const std::string& why) const;
+  Error failure_of(const Bytes& sentence);
+  Error lost(std::size_t rank, const std::string& why);
 
   const GroupOptions options_;
   std::optional<ChildProcess> job_;  // mpirun
   std::vector<Channel> channels_;    // by rank
+  RankWatch watch_;
+  std::vector<Times> times_;
+  bool is_sound_ = false;  // all have loaded, and none is lost
 };
 
 }  // namespace braid::ranks

@@ -6,13 +6,19 @@
 #include "model/families/older_files.h"
 #include "ranks/rank_model.h"
 
+#include <chrono>
 #include <exception>
 #include <fmt/format.h>
 #include <memory>
+#include <stdexcept>
 #include <utility>
 
 namespace braid::ranks {
 namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kProgressInterval{200};
 
 Result<files::GgufFile> open_weights(const std::string& path) {
   if (!files::is_folder(path)) {
@@ -45,7 +51,8 @@ class Conversation {
       case Kind::kPass:
         if (!read(message.bytes, pass_)) return broken();
         model_->run(pass_);
-        return {};
+        write(model_->take_times(), out_);
+        return server_.send(Kind::kDone, out_);
       case Kind::kLogits:
         return tell_logits(message.bytes);
       case Kind::kHidden:
@@ -63,7 +70,7 @@ class Conversation {
     if (!read(bytes, setup)) return broken();
     const Result<files::GgufFile> file = open_weights(setup.model);
     if (!file) return file.error();
-    auto loaded = RankModel::load(*file, setup, share_, exchange_);
+    auto loaded = RankModel::load(*file, setup, share_, exchange_, progress());
     if (!loaded) return loaded.error();
     model_ = std::move(*loaded);
     return tell_ready();
@@ -72,8 +79,20 @@ class Conversation {
   Result<void> allocate(std::span<const std::byte> bytes) {
     std::int32_t blocks = 0;
     if (!read(bytes, blocks)) return broken();
-    if (const Result<void> allocated = model_->allocate(blocks); !allocated) return allocated;
+    if (const Result<void> allocated = model_->allocate(blocks, progress()); !allocated) return allocated;
     return tell_ready();
+  }
+
+  // Of a load, which ends when there is no server any more for which it would be.
+  files::Progress progress() {
+    return [this, next = Clock::time_point()](std::string_view what, std::uint64_t done, std::uint64_t total) mutable {
+      if (server_.is_hung_up()) throw std::runtime_error("the server is gone");
+      const Clock::time_point now = Clock::now();
+      if (share_.rank != 0 || now < next) return;
+      next = now + kProgressInterval;
+      write(LoadStage{std::string(what), done, total}, out_);
+      (void)server_.send(Kind::kProgress, out_);  // a server that is gone is noticed above
+    };
   }
 
   Result<void> tell_ready() {
@@ -122,7 +141,7 @@ Result<void> serve_passes(Channel& server, const std::string& key, const model::
   Conversation conversation(server, share, exchange);
   for (;;) {
     const auto message = server.receive();
-    if (!message) return {};  // it has closed the connection
+    if (!message) return server.has_ended() ? Result<void>{} : message.error();
     Result<void> answered = Error{ErrorCode::kInternal, "", {}};
     try {
       answered = conversation.answer(**message);

@@ -9,7 +9,7 @@
 
 namespace braid::ranks {
 
-// Until the server closes the connection, which is the ordinary end. Waits without using the processor.
+// Until the server closes the connection, which is the ordinary end; an error when it is not reached any more. Waits without using the processor.
 Result<void> serve_passes(Channel& server, const std::string& key, const model::Share& share, model::Exchange& exchange);
 
 }  // namespace braid::ranks

@@ -6,6 +6,7 @@
 #include "model/require.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <fmt/format.h>
 #include <utility>
@@ -23,6 +24,19 @@ Result<const kernels::KernelTable*> table_of(const Setup& setup) {
   return Error{ErrorCode::kUnsupported, fmt::format("this machine lacks {}, which --isa asks for", missing), {}};
 }
 
+// Adds to `seconds` what passes until its end.
+class Stopwatch {
+ public:
+  explicit Stopwatch(double& seconds) : seconds_(seconds) {}
+  ~Stopwatch() { seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+ private:
+  double& seconds_;
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
 }  // namespace
 
 Result<std::unique_ptr<RankModel>> RankModel::load(const files::GgufFile& file, const Setup& setup, const model::Share& share,
@@ -32,6 +46,7 @@ Result<std::unique_ptr<RankModel>> RankModel::load(const files::GgufFile& file, 
   auto shape = model::describe_model(file);
   if (!shape) return shape.error();
   shape->kv_limit = setup.kv_limit;
+  shape->prediction.reset();  // nobody guesses with it
   auto team = std::make_unique<kernels::ThreadTeam>(setup.threads);
   model::Packing packing{.float_type = {}, .rotated = setup.rotated != 0, .share = share};
   if (setup.float_type >= 0) packing.float_type = static_cast<kernels::WeightType>(setup.float_type);
@@ -63,12 +78,12 @@ Ready RankModel::ready() const {
           .block_bytes = groups_.block_bytes()};
 }
 
-Result<void> RankModel::allocate(std::int32_t blocks) {
+Result<void> RankModel::allocate(std::int32_t blocks, const files::Progress& progress) {
   if (blocks < 1) return Error{ErrorCode::kInvalidArgument, fmt::format("a pool of {} blocks was asked for", blocks), {}};
   auto arena = model::KvArena::create(groups_, blocks);
   if (!arena) return arena.error();
   kv_.emplace(std::move(*arena));
-  kv_->prefault(*team_, {});
+  kv_->prefault(*team_, progress);
   return {};
 }
 
@@ -82,6 +97,7 @@ void RankModel::move(const Moves& moves) {
 }
 
 void RankModel::run(const step::Pass& pass) {
+  const Stopwatch watch(seconds_);
   check(pass);
   transformer_.forward(pass, *kv_, space_);
   picked_ = static_cast<std::int64_t>(pass.picked.size());
@@ -126,13 +142,20 @@ void RankModel::check(const step::Pass& pass) const {
 model::Rows RankModel::logits(const Wanted& wanted) {
   require(wanted.begin >= 0 && wanted.count > 0 && wanted.count <= space_.shape.logit_rows && wanted.begin + wanted.count <= picked_,
           "logits of tokens that were not picked");
+  const Stopwatch watch(seconds_);
   transformer_.logits(wanted.begin, wanted.count, space_);
   return space_.logits;
 }
 
 void RankModel::hidden(std::int64_t picked, std::span<float> out) {
   require(picked >= 0 && picked < picked_ && std::ssize(out) == model_.embedding, "a state of a token that was not picked");
+  const Stopwatch watch(seconds_);
   transformer_.hidden(picked, space_, out.data());
+}
+
+Times RankModel::take_times() {
+  const double exchange = gather_.take_seconds();
+  return {.compute = std::exchange(seconds_, 0.0) - exchange, .exchange = exchange};
 }
 
 }  // namespace braid::ranks

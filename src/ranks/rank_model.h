@@ -31,13 +31,16 @@ class RankModel {
                                                  model::Exchange& exchange, const files::Progress& progress = {});
 
   Ready ready() const;
-  Result<void> allocate(std::int32_t blocks);
+  Result<void> allocate(std::int32_t blocks, const files::Progress& progress = {});
 
   // Each throws std::logic_error for what does not fit the model and the pool, before anything is changed.
   void move(const Moves& moves);
   void run(const step::Pass& pass);
   model::Rows logits(const Wanted& wanted);
   void hidden(std::int64_t picked, std::span<float> out);
+
+  // Of what was computed since the last call.
+  Times take_times();
 
   std::int32_t vocab() const { return model_.vocab; }
   std::int64_t embedding() const { return model_.embedding; }
@@ -60,6 +63,7 @@ class RankModel {
   std::optional<model::KvArena> kv_;
   const std::int32_t context_;
   std::int64_t picked_ = 0;  // of the last pass
+  double seconds_ = 0.0;     // since the last take_times()
 };
 
 }  // namespace braid::ranks

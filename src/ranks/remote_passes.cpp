@@ -17,8 +17,17 @@ void RemotePasses::move(const step::StepPlan& plan) {
 }
 
 void RemotePasses::run(const step::Pass& pass) {
+  require_ranks();
   write(pass, bytes_);
-  tell(Kind::kPass);
+  const auto times = group_->run(bytes_);
+  if (!times) lose(times.error().message);
+  const auto add = [](std::atomic<double>& sum, double value) {
+    sum.store(sum.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
+  };
+  for (std::size_t rank = 0; rank < times_.size(); ++rank) {
+    add(times_[rank].compute, (*times)[rank].compute);
+    add(times_[rank].exchange, (*times)[rank].exchange);
+  }
 }
 
 model::Rows RemotePasses::logits(std::int64_t begin, std::int64_t count) {
@@ -34,15 +43,31 @@ void RemotePasses::hidden(std::int64_t picked, std::span<float> out) {
 }
 
 void RemotePasses::tell(Kind kind) {
-  if (!lost_.empty()) throw RanksLost(lost_);
+  require_ranks();
   if (const Result<void> told = group_->tell(kind, bytes_); !told) lose(told.error().message);
+}
+
+void RemotePasses::require_ranks() const {
+  if (!lost_.empty()) throw RanksLost(lost_);
 }
 
 // What they had of the pool is gone with them, so nothing that follows can be computed.
 void RemotePasses::lose(const std::string& why) {
   lost_ = why;
-  if (on_lost_) on_lost_(why);
+  if (on_lost_ && !is_abandoned_) on_lost_(why);
   throw RanksLost(why);
+}
+
+void RemotePasses::abandon() {
+  is_abandoned_ = true;
+  group_->abandon();
+}
+
+std::vector<Times> RemotePasses::times() const {
+  std::vector<Times> times;
+  for (const SharedTimes& rank : times_)
+    times.push_back({rank.compute.load(std::memory_order_relaxed), rank.exchange.load(std::memory_order_relaxed)});
+  return times;
 }
 
 std::span<const std::byte> RemotePasses::ask(Kind kind, const Wanted& wanted, std::size_t values) {

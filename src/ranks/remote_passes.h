@@ -3,7 +3,10 @@
 
 #include "model/pass_runner.h"
 #include "ranks/rank_group.h"
+#include "ranks/rank_watch.h"
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -22,7 +25,8 @@ class RanksLost : public std::runtime_error {
 
 class RemotePasses final : public model::PassRunner {
  public:
-  RemotePasses(std::unique_ptr<RankGroup> group, std::int32_t vocab) : group_(std::move(group)), vocab_(vocab) {}
+  RemotePasses(std::unique_ptr<RankGroup> group, std::int32_t vocab)
+      : group_(std::move(group)), vocab_(vocab), times_(static_cast<std::size_t>(group_->size())) {}
 
   // Called on the strand when they are lost, once; until then nobody is told. Before the first pass.
   void on_lost(std::function<void(const std::string& why)> tell) { on_lost_ = std::move(tell); }
@@ -33,15 +37,31 @@ class RemotePasses final : public model::PassRunner {
   model::Rows logits(std::int64_t begin, std::int64_t count) override;
   void hidden(std::int64_t picked, std::span<float> out) override;
 
+  // Of the processes, whether or not a pass runs. Any thread.
+  const RankWatch& watch() const { return group_->watch(); }
+  // A pass that runs ends soon, with an exception that nobody is told of: nothing is to be computed any more. Any thread.
+  void abandon();
+  // Of all passes, by rank. Any thread.
+  std::vector<Times> times() const;
+
  private:
+  // Written by the strand alone.
+  struct SharedTimes {
+    std::atomic<double> compute{0.0};
+    std::atomic<double> exchange{0.0};
+  };
+
   void tell(Kind kind);
+  void require_ranks() const;
   [[noreturn]] void lose(const std::string& why);
   std::span<const std::byte> ask(Kind kind, const Wanted& wanted, std::size_t values);
 
   const std::unique_ptr<RankGroup> group_;
   std::function<void(const std::string&)> on_lost_;
   std::string lost_;  // why; empty: they are there
+  std::atomic<bool> is_abandoned_{false};
   const std::int64_t vocab_;
+  std::vector<SharedTimes> times_;
   Moves moves_;
   Bytes bytes_;
   std::vector<float> logits_;

@@ -1,9 +1,18 @@
 // What the server and the ranks of a model say to each other.
+#include "model/thread_exchange.h"
 #include "ranks/message.h"
 #include "ranks/rank_group.h"
+#include "ranks/rank_loop.h"
 
+#include <chrono>
+#include <fmt/format.h>
+#include <functional>
+#include <future>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <memory>
 #include <optional>
+#include <poll.h>
 #include <string>
 #include <thread>
 #include <vector>
@@ -57,16 +66,59 @@ TEST(RankMessages, WhatIsCutOrHasMoreIsRefused) {
   EXPECT_FALSE(read(hostile, pass));
 }
 
-// Whoever connects with this greeting.
-std::thread visitor(const Listener& listener, Greeting greeting) {
-  return std::thread([address = listener.address(), greeting = std::move(greeting)] {
+// Whoever connects with this greeting, and what it does then; without a word, it listens until the group ends.
+std::thread visitor(const Listener& listener, Greeting greeting, std::function<void(Channel&)> then = {}) {
+  return std::thread([address = listener.address(), greeting = std::move(greeting), then = std::move(then)] {
     Channel channel = Channel::connect(address).value();
     Bytes bytes;
     write(greeting, bytes);
     channel.send(Kind::kGreeting, bytes).value();
-    while (channel.receive()) {  // until the group ends
+    if (then) return then(channel);
+    while (channel.receive()) {
     }
   });
+}
+
+// Two ranks, which are threads that do as they are told here.
+struct TwoRanks {
+  using Deeds = std::function<void(Channel&)>;
+
+  explicit TwoRanks(Deeds first, Deeds second, GroupOptions options = {}) {
+    first_ = visitor(listener_, {"secret", BRAID_VERSION, 0, 2}, std::move(first));
+    second_ = visitor(listener_, {"secret", BRAID_VERSION, 1, 2}, std::move(second));
+    group = RankGroup::admit(listener_, "secret", options).value();
+  }
+  ~TwoRanks() {
+    group.reset();
+    first_.join();
+    second_.join();
+  }
+  TwoRanks(const TwoRanks&) = delete;
+  TwoRanks& operator=(const TwoRanks&) = delete;
+
+ private:
+  Listener listener_ = Listener::open("127.0.0.1:0").value();
+  std::thread first_, second_;
+
+ public:
+  std::unique_ptr<RankGroup> group;
+};
+
+void listen(Channel& channel) {
+  while (channel.receive()) {
+  }
+}
+
+template <class Value>
+void say(Channel& channel, Kind kind, const Value& value) {
+  Bytes bytes;
+  write(value, bytes);
+  channel.send(kind, bytes).value();
+}
+
+bool can_be_read(int descriptor, std::chrono::milliseconds limit) {
+  pollfd one{descriptor, POLLIN, 0};
+  return poll(&one, 1, static_cast<int>(limit.count())) > 0;
 }
 
 TEST(RankGroups, AdmitWhoKnowsTheKey) {
@@ -92,24 +144,115 @@ TEST(RankGroups, RefuseAnotherVersion) {
 }
 
 TEST(RankGroups, SayWhoIsLost) {
+  const TwoRanks ranks(listen, [](Channel& channel) { (void)channel.receive(); });  // hears the question, and is gone
+  ranks.group->tell(Kind::kLogits, {}).value();
+  const auto values = ranks.group->values();
+  ASSERT_TRUE(values.has_error());
+  EXPECT_NE(values.error().message.find("rank 1 of 2 is lost"), std::string::npos) << values.error().message;
+}
+
+TEST(RankGroups, WaitUntilAllHaveComputedAPass) {
+  std::promise<void> slow;
+  const auto answers = [](double seconds) {
+    return [seconds](Channel& channel) {
+      (void)channel.receive();
+      say(channel, Kind::kDone, Times{.compute = seconds, .exchange = 2 * seconds});
+      listen(channel);
+    };
+  };
+  const TwoRanks ranks(answers(1.0), [&, later = answers(3.0)](Channel& channel) {
+    slow.get_future().wait();
+    later(channel);
+  });
+  std::thread releases([&] { slow.set_value(); });
+  const auto times = ranks.group->run({});
+  releases.join();
+  ASSERT_TRUE(times.has_value()) << times.error().message;
+  ASSERT_EQ(times->size(), 2U);
+  EXPECT_EQ((*times)[0].compute, 1.0);
+  EXPECT_EQ((*times)[1].exchange, 6.0);
+}
+
+TEST(RankGroups, OneThatSaysNothingForTooLongIsLost) {
+  const TwoRanks ranks(listen, listen, {.answer_limit = std::chrono::milliseconds(20)});
+  const auto times = ranks.group->run({});
+  ASSERT_TRUE(times.has_error());
+  EXPECT_EQ(times.error().message, "rank 0 of 2 is lost: it does not answer");
+}
+
+TEST(RankGroups, TellWhatAFailedRankSaid) {
+  const TwoRanks ranks(
+      [](Channel& channel) {
+    (void)channel.receive();
+    const std::string sentence = "rank 0: the weights are gone";
+    (void)channel.send(Kind::kFailure, std::as_bytes(std::span(sentence)));
+      },
+      listen);
+  const auto times = ranks.group->run({});
+  ASSERT_TRUE(times.has_error());
+  EXPECT_EQ(times.error().message, "rank 0: the weights are gone");
+}
+
+TEST(RankGroups, AreWatchedWhileNobodyAsks) {
+  std::promise<void> leave;
+  const TwoRanks ranks(
+      [](Channel& channel) {
+    say(channel, Kind::kDone, Times{});  // words alone are no end
+    listen(channel);
+      },
+      [&](Channel&) { leave.get_future().wait(); });
+  EXPECT_TRUE(ranks.group->values().has_error());  // these words have come
+  EXPECT_FALSE(can_be_read(ranks.group->watch().handle(), std::chrono::milliseconds(0)));
+  EXPECT_EQ(ranks.group->watch().who_ended(), std::nullopt);
+  leave.set_value();
+  ASSERT_TRUE(can_be_read(ranks.group->watch().handle(), std::chrono::seconds(60)));
+  EXPECT_EQ(ranks.group->watch().who_ended(), "rank 1 of 2 is lost: it has ended");
+}
+
+TEST(RankGroups, AreNotWaitedForOnceAbandoned) {
+  const TwoRanks ranks(listen, listen);
+  std::thread other([&] { ranks.group->abandon(); });
+  EXPECT_TRUE(ranks.group->run({}).has_error());  // in far less than the 30 s of a pass
+  other.join();
+}
+
+TEST(RankGroups, ALoadTellsItsProgressAndCanBeGivenUp) {
+  struct GivenUp {};
+  std::vector<std::string> stages;
+  GroupOptions options;
+  options.progress = [&](std::string_view what, std::uint64_t done, std::uint64_t total) {
+    if (total == 0) return;
+    stages.push_back(fmt::format("{} {}/{}", what, done, total));
+    if (done == 2) throw GivenUp();
+  };
+  const TwoRanks ranks(
+      [](Channel& channel) {
+    (void)channel.receive();
+    say(channel, Kind::kProgress, LoadStage{"weights", 1, 4});
+    say(channel, Kind::kProgress, LoadStage{"weights", 2, 4});
+    listen(channel);
+      },
+      listen, options);
+  EXPECT_THROW((void)ranks.group->set_up({}), GivenUp);
+  EXPECT_THAT(stages, testing::Contains("weights 1/4"));
+}
+
+TEST(RankLoop, GivesUpALoadWhoseServerIsGone) {
   Listener listener = Listener::open("127.0.0.1:0").value();
-  std::thread first = visitor(listener, {"secret", BRAID_VERSION, 0, 2});
-  std::thread second([address = listener.address()] {
-    Channel channel = Channel::connect(address).value();
-    Bytes bytes;
-    write(Greeting{"secret", BRAID_VERSION, 1, 2}, bytes);
-    channel.send(Kind::kGreeting, bytes).value();
-    (void)channel.receive();  // the question
-  });                         // and it is gone
-  {
-    const auto group = RankGroup::admit(listener, "secret", {.ranks = 2}).value();
-    group->tell(Kind::kLogits, {}).value();
-    const auto values = group->values();
-    ASSERT_TRUE(values.has_error());
-    EXPECT_NE(values.error().message.find("rank 1 of 2 is lost"), std::string::npos) << values.error().message;
-  }
-  first.join();
-  second.join();
+  std::optional<Channel> server;
+  std::thread closes([&] {
+    server = listener.accept().value();
+    (void)server->receive();  // the greeting
+    say(*server, Kind::kSetup, ranks::Setup{.model = BRAID_SOURCE_DIR "/models/demo-q8_0.gguf", .context = 64});
+    server.reset();
+  });
+  Channel rank = Channel::connect(listener.address()).value();
+  closes.join();
+  model::test::SharedValues none(1);
+  model::test::ThreadExchange alone(none, 0);
+  const auto served = serve_passes(rank, "secret", {}, alone);
+  ASSERT_TRUE(served.has_error());
+  EXPECT_EQ(served.error().message, "the server is gone");
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 // One model computed by several processes of an MPI job: the bits of one, and what happens when one of them is lost.
 import assert from "node:assert/strict";
-import { readFileSync, readdirSync } from "node:fs";
+import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
-import { braid, serve, sourceFolder } from "./support/processes.mjs";
+import { braid, serve, sourceFolder, temporaryFolder } from "./support/processes.mjs";
 import { collect, eventually, metric, post } from "./support/client.mjs";
 import { recurrentModel } from "./support/recurrent_model.mjs";
 
@@ -41,6 +41,10 @@ test("any number of ranks gives the bits of one process", async (t) => {
     assert.equal(ranksOf(server).length, ranks);
     assert.deepEqual(await answers(server, 8), expected, `${ranks} ranks`);
     assert.deepEqual(await answers(server, 8), expected, `${ranks} ranks, from the prefix cache`);
+    const figures = await (await fetch(`${server.url}/metrics`)).text();
+    for (const what of ["compute", "exchange"])
+      for (let rank = 0; rank < ranks; ++rank)
+        assert.ok(Number(new RegExp(`^braid_rank_${what}_seconds_total\\{rank="${rank}"\\} (\\S+)$`, "m").exec(figures)[1]) > 0, figures);
   }
 });
 
@@ -74,6 +78,55 @@ test("a rank that is lost ends what runs, and the group serves again", async (t)
   }
 });
 
+test("one that is lost while nobody asks is noticed at once", async (t) => {
+  const server = await serve(t, [demo, ...modest, "--ranks", "2"]);
+  const expected = await answers(server, 2);
+  for (const which of [0, 1]) {
+    const before = ranksOf(server);
+    process.kill(before[which], "SIGKILL");
+    await eventually("there are new ones", () => {
+      const now = ranksOf(server);
+      return now.length === 2 && now.every((pid) => !before.includes(pid));
+    }, 120);
+    await eventually("ready again", async () => (await fetch(`${server.url}/readyz`)).status === 200, 120);
+    assert.deepEqual(await answers(server, 2), expected);
+  }
+});
+
+test("a rank that hangs is lost after its time, and /readyz says so until the group serves again", async (t) => {
+  const server = await serve(t, [demo, ...modest, "--ranks", "2", "--ranks-timeout", "2s", "--step-timeout", "1s"]);
+  const expected = await answers(server, 2);
+  const before = ranksOf(server);
+  const stream = post(`${server.url}/v1/completions`, wish(0, { max_tokens: 900, stream: true })).then(collect);
+  await eventually("it runs", async () => (await metric(server.url, "braid_sequences_decoding")) === 1);
+  process.kill(before[1], "SIGSTOP");
+  assert.match((await stream).error.message, /is loaded again: rank \d/);
+  let readyWithOldRanks = 0;
+  await eventually("ready again", async () => {
+    const { status } = await fetch(`${server.url}/readyz`);
+    if (status === 200 && ranksOf(server).length < 2) ++readyWithOldRanks;
+    return status === 200;
+  }, 120);
+  assert.equal(readyWithOldRanks, 0);
+  assert.ok(ranksOf(server).every((pid) => !before.includes(pid)), "the one that hung is gone");
+  assert.deepEqual(await answers(server, 2), expected);
+});
+
+test("a server that is ended while its ranks are lost, or hang, ends, and so do they", async (t) => {
+  for (const signal of ["SIGKILL", "SIGSTOP"]) {
+    const server = await serve(t, [demo, ...modest, "--ranks", "2", "--drain-timeout", "1s"]);
+    const ranks = ranksOf(server);
+    const stream = post(`${server.url}/v1/completions`, wish(0, { max_tokens: 900, stream: true })).then(collect, () => {});
+    await eventually("it runs", async () => (await metric(server.url, "braid_sequences_decoding")) === 1);
+    process.kill(ranks[1], signal);
+    server.child.kill("SIGTERM");
+    await server.exited;
+    await stream;
+    const isThere = (pid) => { try { return readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1][0] !== "Z"; } catch { return false; } };
+    await eventually("no rank is left", () => !ranks.some(isThere), 60);
+  }
+});
+
 test("an idle group uses no processor time", async (t) => {
   const server = await serve(t, [demo, ...modest, "--ranks", "2"]);
   await answers(server, 2);
@@ -92,5 +145,9 @@ test("what cannot be divided is refused with what can", async (t) => {
   assert.match(await refused("--ranks", "2"), /file or folder/);
   assert.match(await refused(demo, "--ranks", "2", "--kv-disk", "/nowhere"), /--kv-disk/);
   assert.match(await refused(demo, "--ranks", "2", "--lora", "a=b"), /--lora/);
+  const hosts = path.join(temporaryFolder(t), "hosts");
+  writeFileSync(hosts, "localhost slots=2\n");
+  const elsewhere = ["serve", "--port", "0", demo, "--ranks", "2", "--hostfile", hosts];
+  assert.match((await braid(t, elsewhere)).stderr, /--hostfile: say with --kv-memory/);
   assert.match(await refused(demo, "--ranks", "3"), /cannot be divided so; 1, 2, 4 ranks can|cannot be divided/);
 });

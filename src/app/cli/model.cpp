@@ -36,6 +36,7 @@ void add_rank_options(CLI::App& app, RankOptions& options) {
       ->check(CLI::ExistingFile);
   app.add_option("--ranks-listen", options.listen, "HOST:PORT where ranks on other machines reach this server; port 0: any")
       ->type_name("ADDRESS");
+  add_timeout(app, "--ranks-timeout", options.timeout, "How long ranks may take for a pass: one that takes longer counts as lost");
 }
 
 void add_chat_template(CLI::App& app, ModelOptions& options) {

@@ -14,6 +14,8 @@
 #include "store/options.h"
 
 #include <algorithm>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <optional>
 #include <spdlog/spdlog.h>
@@ -42,6 +44,12 @@ DraftMethod default_method(const ServedModel& model, DraftMethod wanted) {
   spdlog::warn("--speculate {}: {}: {}; it guesses from what there is", kDraftMethodNames[static_cast<std::size_t>(wanted)], model.id,
                refusal);
   return DraftMethod::kAuto;
+}
+
+std::vector<RankSeconds> seconds_of(const ranks::RemotePasses& ranks) {
+  std::vector<RankSeconds> seconds;
+  for (const ranks::Times& times : ranks.times()) seconds.push_back({times.compute, times.exchange});
+  return seconds;
 }
 
 class LanguageEngine final : public ServedEngine {
@@ -76,6 +84,7 @@ class LanguageEngine final : public ServedEngine {
     if (served_.drafts.nothing.empty()) served_.defaults.speculate = default_method(served_, serving.batch.speculate);
     served_.codec = model_.codec.get();
     served_.constraints = model_.constraints.get();
+    if (model_.ranks != nullptr) served_.ranks = [ranks = model_.ranks.get()] { return seconds_of(*ranks); };
     if (model_.ranks == nullptr) served_.adapters = adapters_.get();
     if (model_.ranks == nullptr) served_.weights = weights_.get();
   }
@@ -118,9 +127,16 @@ class LanguageEngine final : public ServedEngine {
   std::shared_ptr<const KeptAdapters> keep_adapters() const override { return adapters_->keep(); }
   void restore_adapters(const KeptAdapters& kept) override { adapters_->restore(kept); }
 
-  void begin_drain() override { seeing_ ? seeing_->begin_drain() : scheduler_->begin_drain(); }
+  void begin_drain() override {
+    rank_watch_.reset();  // the loop has work while it waits
+    seeing_ ? seeing_->begin_drain() : scheduler_->begin_drain();
+  }
   asio::awaitable<bool> drained(Clock::time_point until) override { return seeing_ ? seeing_->drained(until) : scheduler_->drained(until); }
-  void abort_remaining(const Error& reason) override { seeing_ ? seeing_->abort_remaining(reason) : scheduler_->abort_remaining(reason); }
+  void abort_remaining(const Error& reason) override {
+    seeing_ ? seeing_->abort_remaining(reason) : scheduler_->abort_remaining(reason);
+    rank_watch_.reset();
+    if (model_.ranks != nullptr) model_.ranks->abandon();  // for an answer of which the strand may wait
+  }
 
   asio::awaitable<std::shared_ptr<void>> end() override {
     begin_drain();
@@ -138,8 +154,16 @@ class LanguageEngine final : public ServedEngine {
 
   void on_broken(std::function<void(const std::string& why)> tell) override {
     if (model_.ranks == nullptr) return;
-    model_.ranks->on_lost(
-        [&loop = loop_, tell = std::move(tell)](const std::string& why) { asio::post(loop, [tell, why] { tell(why); }); });
+    model_.ranks->on_lost([&loop = loop_, tell](const std::string& why) { asio::post(loop, [tell, why] { tell(why); }); });
+    if (const int watched = ::fcntl(model_.ranks->watch().handle(), F_DUPFD_CLOEXEC, 0); watched >= 0) {
+      rank_watch_.emplace(loop_, watched);
+      const auto on_ended = [ranks = std::weak_ptr(model_.ranks), tell = std::move(tell)](const boost::system::error_code& error) {
+        const std::shared_ptr<ranks::RemotePasses> group = error ? nullptr : ranks.lock();
+        if (group == nullptr) return;
+        if (const std::optional<std::string> who = group->watch().who_ended()) tell(*who);
+      };
+      rank_watch_->async_wait(asio::posix::stream_descriptor::wait_read, on_ended);
+    }
   }
 
   bool awaits_predecessor() const override { return model_.disk_cache && model_.disk_cache->awaits_predecessor(); }
@@ -184,7 +208,8 @@ class LanguageEngine final : public ServedEngine {
     seeing_ ? seeing_->change_weights(newer) : scheduler_->change_weights(newer);
                           }});
   std::unique_ptr<sched::Scheduler> scheduler_;
-  std::unique_ptr<sched::SeeingEngine> seeing_;  // in front of it; null: the model reads text alone
+  std::unique_ptr<sched::SeeingEngine> seeing_;               // in front of it; null: the model reads text alone
+  std::optional<asio::posix::stream_descriptor> rank_watch_;  // none: it is not told, or this process computes the model
 };
 
 class EncoderEngine final : public ServedEngine {

@@ -14,6 +14,12 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
+// How long the others may take for their part of a pass.
+std::chrono::milliseconds answer_limit() {
+  const long given = std::strtol(variable("BRAID_RANKS_LIMIT").c_str(), nullptr, 10);
+  return given > 0 ? std::chrono::milliseconds(given) : std::chrono::seconds(30);
+}
+
 int run() {
   using namespace braid;
   model::Share share;
@@ -29,7 +35,7 @@ int run() {
     fmt::print(stderr, "braid-rank {}: {}\n", share.rank, server.error().message);
     return 1;
   }
-  ranks::MpiExchange exchange(std::chrono::seconds(30));
+  ranks::MpiExchange exchange(answer_limit());
   const auto served = ranks::serve_passes(*server, variable("BRAID_RANKS_KEY"), share, exchange);
   if (served) return 0;
   fmt::print(stderr, "braid-rank {}: {}\n", share.rank, served.error().message);
