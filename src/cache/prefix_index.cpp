@@ -211,10 +211,18 @@ void PrefixIndex::prefetch(std::span<const PrefixKey> keys) const {
 }
 
 PrefixIndex::Beginning PrefixIndex::common_beginning(BlockId parent, const Scope& scope, const Part& part) const {
+  BlockId block = kNone;
+  if (parent != kNoParent) {
+    block = node(parent).first_child;
+  } else if (const auto found = first_blocks_.find(scope); found != first_blocks_.end()) {
+    block = found->second;
+  }
   Beginning best;
-  for_beginnings(parent, scope, part, [&](BlockId block, std::int32_t count) {
+  for (int looked_at = 0; block != kNone && looked_at < kSiblings; block = node(block).older, ++looked_at) {
+    const Part known = part_of(block);
+    const std::int32_t count = common_length({{}, known.tokens, known.media}, {{}, part.tokens, part.media});
     if (count > best.count && has_all_handles(block)) best = {block, count};
-  });
+  }
   return best;
 }
 
@@ -282,6 +290,7 @@ void PrefixIndex::remove(BlockId block) {
   Node& removed = node(block);
   if (removed.filled == 0) return;
   assert(removed.first_child == kNone);
+  for (const Checkpoint& checkpoint : take_checkpoints(block)) forget_state(checkpoint);
   if (removed.filled == static_cast<std::int32_t>(block_tokens_)) vacate(block);
   if (removed.older != kNone) node(removed.older).newer = removed.newer;
   if (removed.newer != kNone) {
@@ -293,7 +302,6 @@ void PrefixIndex::remove(BlockId block) {
   }
   if (removed.parent == kNoParent) scopes_.erase(block);
   if (removed.media_count > 0) media_.erase(block);
-  for (const Checkpoint& checkpoint : take_checkpoints(block)) forget_state(checkpoint);
   for (std::int32_t group = 1; group < groups_.count; ++group) {
     const BlockId handle = std::exchange(handles_[handle_place(block, group)], kNoHandle);
     if (handle == kNoHandle) continue;

@@ -47,7 +47,8 @@ PrefixKey xxh3_key(std::span<const std::byte> message);
 //
 // Recurrent layers have no blocks of positions but a state, and one can go on only where there is one. So checkpoints of states hang at
 // (node, offset). A state may take several blocks of the pool, is evicted like other blocks and alone, and goes with its node. All of them
-// together take so many blocks at most (bound_states).
+// together take so many blocks at most (bound_states). One within a block is found by its key, that of the tokens before it in the block,
+// however many other blocks begin with them.
 //
 // A block that is not full yet is a leaf without a key: match() does not find it, but its beginning can be copied.
 class PrefixIndex {
@@ -78,6 +79,7 @@ class PrefixIndex {
     if (this->node(node).filled == 0) return kNoHandle;
     return group == 0 ? node : handles_[handle_place(node, group)];
   }
+  bool has_all_handles(BlockId node) const;
   // `block`, which the caller holds, has these positions' contents of `group`, which is not the first. Returns the block that stands for
   // them from now on: that of the node, if it has one. Of a block that is not in the tree: `block`, and nothing changes.
   BlockId attach(BlockId node, std::int32_t group, BlockId block);
@@ -85,11 +87,12 @@ class PrefixIndex {
   // `state`, blocks which the caller holds, is the state after the first `offset` tokens of the block `node`. False, and nothing changes,
   // when that is not in the tree, has not so many tokens, or has a state there, or states may not take so many blocks.
   bool put_state(BlockId node, std::int32_t offset, std::span<const BlockId> state);
-  // The longest beginning of `sequence` at whose end there is a state; `path` is what match() found of it. As with match(), the caller takes
-  // references; the blocks are named until the index changes.
+  // The longest beginning of `sequence` at whose end there is a state; `path` is what match() found of it, or less. As with match(), the
+  // caller takes references; the blocks are named until the index changes. Whoever uses the state uses `node`, with which it would go.
   struct StateHit {
     std::int32_t tokens = 0;  // 0: there is none
     std::span<const BlockId> state;
+    BlockId node = kNoParent;  // which it hangs at: holds the last of these tokens, and maybe others behind them
   };
   StateHit last_state(const SequenceView& sequence, std::span<const BlockId> path);
   // That after the first `offset` tokens of the node; empty: there is none.
@@ -165,6 +168,7 @@ class PrefixIndex {
     BlockId first_child = kNone;
     BlockId newer = kNone;
     BlockId older = kNone;
+    std::int32_t states_below = 0;  // checkpoints within its children
   };
   static constexpr BlockId kNone = -1;
   static constexpr int kSiblings = 16;  // blocks that are looked at for a common beginning
@@ -202,35 +206,32 @@ class PrefixIndex {
   bool holds(BlockId block, BlockId parent, const Scope& scope, const Part& part) const;
   bool has_media(BlockId block, std::span<const MediaSpan> media) const;
   Beginning common_beginning(BlockId parent, const Scope& scope, const Part& part) const;
-  // Calls use(block, tokens in common) for those that come after `parent` and begin like `part`.
-  template <class Use>
-  void for_beginnings(BlockId parent, const Scope& scope, const Part& part, Use use) const {
-    BlockId block = kNone;
-    if (parent != kNoParent) {
-      block = node(parent).first_child;
-    } else if (const auto found = first_blocks_.find(scope); found != first_blocks_.end()) {
-      block = found->second;
-    }
-    for (int looked_at = 0; block != kNone && looked_at < kSiblings; block = node(block).older, ++looked_at) {
-      const Part known = part_of(block);
-      if (const std::int32_t count = common_length({{}, known.tokens, known.media}, {{}, part.tokens, part.media}); count > 0)
-        use(block, count);
-    }
-  }
   void prefetch(std::span<const PrefixKey> keys) const;
   bool is_known(BlockId parent) const { return parent == kNoParent || node(parent).filled > 0; }
   BlockId& first_child(BlockId parent, const Scope& scope);
   std::size_t handle_place(BlockId node, std::int32_t group) const {
     return static_cast<std::size_t>(node) * static_cast<std::size_t>(groups_.count - 1) + static_cast<std::size_t>(group - 1);
   }
-  bool has_all_handles(BlockId node) const;
   // After the first `offset` tokens of a node, in ascending order.
   struct Checkpoint {
     std::int32_t offset = 0;
     std::vector<BlockId> state;
     std::uint64_t used = 0;  // its key in by_use_
+    PrefixKey key;           // in within_, of one within its block
   };
-  Checkpoint* last_checkpoint(BlockId node, std::int32_t most);
+  struct KeyHash {
+    std::size_t operator()(const PrefixKey& key) const { return key.low; }
+  };
+  struct FoundCheckpoint {
+    BlockId node = kNone;
+    Checkpoint* checkpoint = nullptr;  // null: there is none
+  };
+  std::int32_t& states_below(BlockId parent) { return parent == kNoParent ? states_below_none_ : node(parent).states_below; }
+  Part beginning_of(const Part& part, std::int32_t count);
+  FoundCheckpoint checkpoint_of(BlockId node);
+  FoundCheckpoint checkpoint_within(BlockId parent, const Scope& scope, const Part& wanted, std::int32_t least);
+  void enter(BlockId node, Checkpoint& checkpoint);
+  void strike(BlockId node, const Checkpoint& checkpoint);
   void use(Checkpoint& checkpoint);
   void drop_unused_states();
   std::vector<Checkpoint> take_checkpoints(BlockId node);
@@ -270,6 +271,8 @@ class PrefixIndex {
   std::vector<BlockId> handles_;                                      // [total, groups - 1]
   std::vector<BlockId> owners_;                                       // [total], with more than one group: whose handle a block is
   std::unordered_map<BlockId, std::vector<Checkpoint>> checkpoints_;  // by node, of those that have any
+  std::unordered_multimap<PrefixKey, BlockId, KeyHash> within_;       // nodes by the keys of their checkpoints within the block
+  std::int32_t states_below_none_ = 0;                                // of these, in blocks without a parent
   std::unordered_map<BlockId, BlockId> state_nodes_;                  // whose checkpoint a block is a part of
   std::map<std::uint64_t, BlockId> by_use_;                           // the first block of each checkpoint's state, that used last behind
   std::uint64_t uses_ = 0;
@@ -280,6 +283,7 @@ class PrefixIndex {
   std::unordered_map<BlockId, OwnScope> scopes_;               // of blocks without a parent; absent: an empty one
   std::map<OwnScope, BlockId, ScopeLess> first_blocks_;        // by scope: the newest of those without a parent
   std::vector<MediaSpan> part_media_;                          // what part() cuts out
+  std::vector<MediaSpan> beginning_media_;                     // what beginning_of() cuts out
   std::vector<std::byte> message_;                             // what is being digested
 };
 

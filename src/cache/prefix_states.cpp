@@ -11,7 +11,7 @@ bool PrefixIndex::put_state(BlockId node, std::int32_t offset, std::span<const B
   assert(offset > 0 && !state.empty());
   if (std::cmp_greater(state.size(), most_state_blocks_)) return false;
   const std::uint64_t used = ++uses_;
-  if (!hang(node, {offset, {state.begin(), state.end()}, used})) return false;
+  if (!hang(node, {offset, {state.begin(), state.end()}, used, {}})) return false;
   by_use_.emplace(used, state.front());
   for (const BlockId block : state) pool_.keep(block);
   drop_unused_states();
@@ -40,30 +40,25 @@ bool PrefixIndex::hang(BlockId node, Checkpoint checkpoint) {
   const auto place = std::ranges::lower_bound(there, checkpoint.offset, {}, &Checkpoint::offset);
   if (place != there.end() && place->offset == checkpoint.offset) return false;
   for (const BlockId block : checkpoint.state) state_nodes_[block] = node;
+  enter(node, checkpoint);
   there.insert(place, std::move(checkpoint));
   return true;
 }
 
 PrefixIndex::StateHit PrefixIndex::last_state(const SequenceView& sequence, std::span<const BlockId> path) {
-  const auto begin = path.size() * block_tokens_;
-  StateHit hit;
-  Checkpoint* best = nullptr;
-  const auto look_at = [&](BlockId node, std::size_t first, std::int32_t most) {
-    Checkpoint* const found = last_checkpoint(node, most);
-    const std::int32_t tokens = found != nullptr ? static_cast<std::int32_t>(first) + found->offset : 0;
-    if (tokens <= hit.tokens) return;
-    hit = {tokens, found->state};
-    best = found;
-  };
-  if (begin < sequence.tokens.size()) {
-    const Part wanted = part(sequence, begin);
-    for_beginnings(path.empty() ? kNoParent : path.back(), sequence.scope, wanted,
-                   [&](BlockId node, std::int32_t common) { look_at(node, begin, common); });
+  FoundCheckpoint best;
+  std::size_t begin = 0;
+  for (std::size_t place = path.size() + 1; best.checkpoint == nullptr && place-- > 0;) {
+    begin = place * block_tokens_;
+    if (begin == sequence.tokens.size()) continue;
+    if (place < path.size()) best = checkpoint_of(path[place]);
+    const std::int32_t least = best.checkpoint != nullptr ? best.checkpoint->offset : 0;
+    const auto within = checkpoint_within(place > 0 ? path[place - 1] : kNoParent, sequence.scope, part(sequence, begin), least);
+    if (within.checkpoint != nullptr) best = within;
   }
-  for (std::size_t place = path.size(); hit.tokens == 0 && place-- > 0;)
-    look_at(path[place], place * block_tokens_, static_cast<std::int32_t>(block_tokens_));
-  if (best != nullptr) use(*best);
-  return hit;
+  if (best.checkpoint == nullptr) return {};
+  use(*best.checkpoint);
+  return {static_cast<std::int32_t>(begin) + best.checkpoint->offset, best.checkpoint->state, best.node};
 }
 
 std::span<const BlockId> PrefixIndex::state_at(BlockId node, std::int32_t offset) const {
@@ -79,18 +74,60 @@ void PrefixIndex::announce_states(BlockId node) const {
   for (const Checkpoint& checkpoint : found->second) on_evict_(node, kState, checkpoint.offset);
 }
 
-// Of the node's first `most` tokens; null: none.
-PrefixIndex::Checkpoint* PrefixIndex::last_checkpoint(BlockId node, std::int32_t most) {
+// The last one of a node.
+PrefixIndex::FoundCheckpoint PrefixIndex::checkpoint_of(BlockId node) {
   const auto found = checkpoints_.find(node);
-  if (found == checkpoints_.end()) return nullptr;
-  const auto behind = std::ranges::upper_bound(found->second, most, {}, &Checkpoint::offset);
-  return behind != found->second.begin() ? &*std::prev(behind) : nullptr;
+  return found != checkpoints_.end() ? FoundCheckpoint{node, &found->second.back()} : FoundCheckpoint();
+}
+
+// The last one behind more than `least` of the wanted tokens, less than a block's worth, in whichever block after `parent`.
+PrefixIndex::FoundCheckpoint PrefixIndex::checkpoint_within(BlockId parent, const Scope& scope, const Part& wanted, std::int32_t least) {
+  if (states_below(parent) == 0) return {};
+  const auto most = static_cast<std::int32_t>(std::min(wanted.tokens.size(), block_tokens_ - 1));
+  for (std::int32_t offset = most; offset > least; --offset) {
+    const Part same = beginning_of(wanted, offset);
+    const auto [first, last] = within_.equal_range(key_after(parent, scope, same));
+    for (auto at = first; at != last; ++at) {
+      const BlockId node = at->second;
+      if (this->node(node).parent != parent || (parent == kNoParent && scope_of(node) != scope)) continue;
+      const Part known = part_of(node);
+      if (common_length({{}, known.tokens, known.media}, {{}, same.tokens, same.media}) < offset) continue;
+      const auto found = std::ranges::find(checkpoints_.at(node), offset, &Checkpoint::offset);
+      if (found != checkpoints_.at(node).end()) return {node, &*found};
+    }
+  }
+  return {};
+}
+
+// Valid until the next call, and as long as `part` is.
+PrefixIndex::Part PrefixIndex::beginning_of(const Part& part, std::int32_t count) {
+  beginning_media_.clear();
+  append_media(part.media, 0, count, beginning_media_);
+  return {part.tokens.first(static_cast<std::size_t>(count)), beginning_media_};
+}
+
+// Where checkpoint_within() finds it, if it is within the block.
+void PrefixIndex::enter(BlockId node, Checkpoint& checkpoint) {
+  if (std::cmp_equal(checkpoint.offset, block_tokens_)) return;
+  const BlockId parent = this->node(node).parent;
+  checkpoint.key = key_after(parent, scope_of(node), beginning_of(part_of(node), checkpoint.offset));
+  within_.emplace(checkpoint.key, node);
+  ++states_below(parent);
+}
+
+void PrefixIndex::strike(BlockId node, const Checkpoint& checkpoint) {
+  if (std::cmp_equal(checkpoint.offset, block_tokens_)) return;
+  const auto [first, last] = within_.equal_range(checkpoint.key);
+  within_.erase(std::find_if(first, last, [node](const auto& entry) { return entry.second == node; }));
+  --states_below(this->node(node).parent);
 }
 
 std::vector<PrefixIndex::Checkpoint> PrefixIndex::take_checkpoints(BlockId node) {
   if (checkpoints_.empty()) return {};
   const auto entry = checkpoints_.extract(node);
-  return entry.empty() ? std::vector<Checkpoint>() : std::move(entry.mapped());
+  if (entry.empty()) return {};
+  for (const Checkpoint& checkpoint : entry.mapped()) strike(node, checkpoint);
+  return std::move(entry.mapped());
 }
 
 // A block that became full stays what it was, or another one stands for it. Of none they are forgotten.
@@ -114,6 +151,7 @@ bool PrefixIndex::lose_state(BlockId block) {
   const auto there = checkpoints_.find(found->second);
   const auto lost = std::ranges::find_if(there->second, [&](const Checkpoint& one) { return std::ranges::count(one.state, block) > 0; });
   if (on_evict_) on_evict_(there->first, kState, lost->offset);
+  strike(there->first, *lost);
   const Checkpoint checkpoint = std::move(*lost);
   there->second.erase(lost);
   if (there->second.empty()) checkpoints_.erase(there);

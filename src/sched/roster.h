@@ -173,6 +173,7 @@ class Roster {
   void publish_full(Sequence& sequence);
   cache::BlockId publish_tail(Sequence& sequence);
   void reuse_state(Sequence& sequence);
+  cache::BlockId holder_of(const cache::SequenceView& beginning, cache::BlockId node);
   cache::BlockId node_of_end(const Sequence& sequence, std::int32_t end, cache::BlockId tail) const;
   void publish_states(Sequence& sequence, cache::BlockId tail);
   void give_up_state(Sequence& sequence, cache::BlockId tail);

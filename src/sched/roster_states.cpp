@@ -16,7 +16,7 @@ void Roster::reuse_state(Sequence& sequence) {
   if (needed > pool_.usable()) return path_.clear();
   cache::SequenceView wanted = sequence.view().first(sequence.tokens.size() - 1);
   for (;;) {
-    const auto [end, found] = prefix_index_->last_state(wanted, path_);
+    const auto [end, found, node] = prefix_index_->last_state(wanted, path_);
     const std::int32_t begin = end / block_tokens_ * block_tokens_;
     path_.resize(static_cast<std::size_t>(end / block_tokens_));
     const std::int32_t reach = sequence.blocks.reach(*prefix_index_, path_);
@@ -26,14 +26,13 @@ void Roster::reuse_state(Sequence& sequence) {
       continue;
     }
     if (end > begin) {
-      const cache::BlockId last = path_.empty() ? kNoNode : path_.back();
-      const auto same = prefix_index_->common_beginning(last, wanted.first(static_cast<std::size_t>(end)), static_cast<std::size_t>(begin));
-      if (same.count < end - begin) {
+      const cache::BlockId holder = holder_of(wanted.first(static_cast<std::size_t>(end)), node);
+      if (holder == kNoNode) {
         wanted = wanted.first(static_cast<std::size_t>(begin));
         continue;
       }
       for (std::int32_t group = 0; group < groups_.count(); ++group) {
-        const cache::BlockId source = prefix_index_->handle(same.block, group);
+        const cache::BlockId source = prefix_index_->handle(holder, group);
         sequence.fork_source.adopt({&source, 1});
       }
     }
@@ -41,6 +40,15 @@ void Roster::reuse_state(Sequence& sequence) {
     state.source_end = end;
     return;
   }
+}
+
+// A node after path_ with the blocks of all groups that hold how `beginning` ends. That of its checkpoint, if it can be: what is copied is
+// released anew, so the state's node stays as long as the state is used. kNoNode: there is none.
+cache::BlockId Roster::holder_of(const cache::SequenceView& beginning, cache::BlockId node) {
+  if (prefix_index_->has_all_handles(node)) return node;
+  const std::size_t begin = path_.size() * static_cast<std::size_t>(block_tokens_);
+  const auto same = prefix_index_->common_beginning(path_.empty() ? kNoNode : path_.back(), beginning, begin);
+  return std::cmp_equal(same.count, beginning.tokens.size() - begin) ? same.block : kNoNode;
 }
 
 // The block of the tree in which the first `end` positions end; `tail` is what stands there for the one that is not full, or kNoParent.

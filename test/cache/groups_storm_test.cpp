@@ -21,8 +21,9 @@ using Tokens = std::vector<std::int32_t>;
 
 class GroupsStorm {
  public:
-  // `most_states`: that are kept at once.
-  GroupsStorm(std::uint32_t seed, std::size_t most_states) : random_(seed), most_states_(most_states) {
+  // `others`: so many tokens are not 0. `most_states`: that are kept at once.
+  GroupsStorm(std::uint32_t seed, std::size_t most_states, std::int32_t total = 40, int others = 1)
+      : random_(seed), most_states_(most_states), total_(total), others_(others), pool_(total, kGroups) {
     index_.bound_states(static_cast<std::int32_t>(most_states_) * kStateBlocks + 1);
   }
 
@@ -32,17 +33,17 @@ class GroupsStorm {
       ASSERT_LE(index_.state_blocks(), static_cast<std::int32_t>(most_states_) * kStateBlocks);
     }
     while (!sequences_.empty()) finish();
-    EXPECT_EQ(pool_.free(), kTotal);
+    EXPECT_EQ(pool_.free(), total_);
     EXPECT_GT(found_blocks_, 0U);
     EXPECT_GT(found_handles_, 0U);
     EXPECT_GT(lost_handles_, 0U);
     EXPECT_GT(found_states_, 0U);
     EXPECT_GT(pool_.evictions(), 0U);
-    EXPECT_EQ(index_.states_dropped() > 0, most_states_ < kTotal / kStateBlocks);
+    EXPECT_GT(found_within_, 0U);
+    EXPECT_EQ(index_.states_dropped() > 0, std::cmp_less(most_states_, total_ / kStateBlocks));
   }
 
  private:
-  static constexpr std::int32_t kTotal = 40;
   static constexpr std::int32_t kBlock = 3;
   static constexpr std::int32_t kGroups = 3;  // two that see everything, and one with a window
   static constexpr std::int32_t kAnchors = 2;
@@ -107,7 +108,7 @@ class GroupsStorm {
     if (sequences_.size() == 6) return finish();
     Running running;
     running.tokens.resize(static_cast<std::size_t>(1 + pick(5 * kBlock)));
-    for (std::int32_t& token : running.tokens) token = pick(8) == 0 ? 1 : 0;
+    for (std::int32_t& token : running.tokens) token = pick(8) < std::min(others_, 4) ? 1 + pick(others_) : 0;
     const SequenceView view{{}, running.tokens, {}};
     std::vector<BlockId> path;
     index_.match(view, path);
@@ -136,17 +137,16 @@ class GroupsStorm {
   }
 
   void look_for_state(Running& running, const SequenceView& view, const std::vector<BlockId>& path) {
-    const auto [tokens, state] = index_.last_state(view, path);
+    const auto [tokens, state, node] = index_.last_state(view, path);
     for (std::size_t i = 0; tokens > 0 && i < state.size(); ++i)
       ASSERT_TRUE(has(state[i], kState + static_cast<std::int32_t>(i), first(running.tokens, static_cast<std::size_t>(tokens))))
           << "a state of other tokens";
     found_states_ += tokens > 0 ? 1 : 0;
-    for (std::size_t i = path.size(); i > 0; --i) {  // of states at the ends of whole blocks it is the last one
-      const Tokens after = first(running.tokens, i * kBlock);
+    found_within_ += tokens % kBlock > 0 ? 1 : 0;
+    for (std::size_t size = running.tokens.size(); size > static_cast<std::size_t>(tokens); --size) {  // no later one is there
+      const Tokens after = first(running.tokens, size);
       const auto put = states_.find(after);
-      if (put == states_.end() || !is_untouched(put->second) || !is_whole(after) || !is_recent(after)) continue;
-      ASSERT_GE(tokens, static_cast<std::int32_t>(i * kBlock)) << "a state was missed";
-      break;
+      ASSERT_FALSE(put != states_.end() && is_untouched(put->second) && is_recent(after)) << "a state was missed";
     }
     for (const BlockId block : state) {
       pool_.share(block);
@@ -211,8 +211,9 @@ class GroupsStorm {
     running.more.insert(running.more.end(), state.begin(), state.end());
     if (!index_.put_state(node, offset, state)) return;
     use(after);
-    if (offset < kBlock) return;
     state.push_back(node);
+    const std::size_t places = after.size() / kBlock;
+    for (const Place& place : std::span(running.places).first(places)) state.insert(state.end(), place.begin(), place.begin() + kAnchors);
     states_[after] = stamps(state);
   }
 
@@ -242,22 +243,30 @@ class GroupsStorm {
 
   std::mt19937 random_;
   const std::size_t most_states_;
-  BlockPool pool_{kTotal, kGroups};
+  const std::int32_t total_;
+  const int others_;
+  BlockPool pool_;
   PrefixIndex index_{pool_, kBlock, xxh3_key, {}, {kGroups, kAnchors}};
-  std::vector<std::optional<Content>> contents_ = std::vector<std::optional<Content>>(kTotal);
-  std::vector<std::uint64_t> taken_ = std::vector<std::uint64_t>(kTotal);  // how often each was
-  std::map<Tokens, Stamps> known_;                                         // full blocks of the groups that see everything
-  std::map<Tokens, Stamps> states_;                                        // at the ends of blocks, and the block
-  std::vector<Tokens> recent_;                                             // what came before the states that were used last
+  std::vector<std::optional<Content>> contents_ = std::vector<std::optional<Content>>(static_cast<std::size_t>(total_));
+  std::vector<std::uint64_t> taken_ = std::vector<std::uint64_t>(static_cast<std::size_t>(total_));  // how often each was
+  std::map<Tokens, Stamps> known_;   // full blocks of the groups that see everything
+  std::map<Tokens, Stamps> states_;  // and their nodes with what is before these
+  std::vector<Tokens> recent_;       // what came before the states that were used last
   std::vector<Running> sequences_;
   std::uint64_t found_blocks_ = 0;
   std::uint64_t found_handles_ = 0;
   std::uint64_t lost_handles_ = 0;
   std::uint64_t found_states_ = 0;
+  std::uint64_t found_within_ = 0;  // of these, states within a block
 };
 
 TEST(GroupsStorm, MillionOperationsMatchASimpleModel) {
   for (std::uint32_t seed = 0; seed < 4; ++seed) GroupsStorm(seed, seed % 2 == 0 ? 20 : 1 + 2 * seed).run(250'000);
+}
+
+// More than are looked at for a common beginning.
+TEST(GroupsStorm, WithManyBlocksBehindOneParent) {
+  for (const std::size_t most_states : {30U, 300U}) GroupsStorm(4, most_states, 600, 40).run(100'000);
 }
 
 }  // namespace

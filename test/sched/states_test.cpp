@@ -2,6 +2,7 @@
 #include "sched/rig.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 
 namespace braid::sched::test {
@@ -114,6 +115,25 @@ TEST(RecurrentStates, AMarkedTurnIsKeptHoweverFarBack) {
   }
 }
 
+// The end of what they share lies within a block, of which each of them makes one of its own; the first one's would be evicted, were it not
+// used by all.
+TEST(RecurrentStates, ManyChatsGoOnBehindOneBeginning) {
+  constexpr TokenId kEnd = 996;
+  SchedulerOptions options = with_states(0);
+  options.turn_ends = {kEnd};
+  for (const std::int32_t blocks : {1024, 120}) {
+    options.blocks = blocks;
+    Rig rig(options);
+    auto shared = Rig::prompt_of(50, 1);
+    std::ranges::replace(shared, kEnd, TokenId{995});
+    shared.back() = kEnd;
+    rig.complete(behind(shared, Rig::prompt_of(3, 100)), 3);
+    for (std::int32_t chat = 1; chat < 40; ++chat)
+      EXPECT_EQ(cached(rig.complete(behind(shared, Rig::prompt_of(3, 100 + chat)), 3)), 50) << chat << ", " << blocks << " blocks";
+    rig.run_to_end();
+  }
+}
+
 TEST(RecurrentStates, AreCounted) {
   Rig rig(with_states(32));
   EXPECT_EQ(rig.scheduler->stats().states_cached, 0U);
@@ -186,6 +206,49 @@ TEST(RecurrentStates, PreemptedAnswersEqualSoloAnswers) {
     for (const auto& client : rig.clients) rig.expect_right(*client);
     EXPECT_GT(rig.scheduler->stats().preemptions, 0U);
   }
+}
+
+// Nobody has wanted its blocks meanwhile.
+TEST(RecurrentStates, AParkedAnswerGoesOnFromWhereItWas) {
+  SchedulerOptions options = with_states(16);
+  options.stream_capacity = 6;
+  options.stall_park = std::chrono::milliseconds(1);
+  options.stall_drop = std::chrono::hours(1);
+  Rig rig(options);
+  Client& slow = rig.submit(37, 60);
+  ASSERT_TRUE(rig.run_until([&] { return rig.phase(slow) == SequencePhase::kParked; }));
+  ASSERT_TRUE(rig.run_until([&] { return slow.take(), slow.finished(); }));
+  rig.run_to_end();
+  rig.expect_right(slow);
+  const EngineStats stats = rig.scheduler->stats();
+  EXPECT_EQ(stats.cache_miss_tokens, 37 + stats.parks_total) << "of an answer its last token only";
+}
+
+TEST(RecurrentStates, AreKeptInAPoolThatWasShrunk) {
+  SchedulerOptions options = with_states(0);
+  options.blocks = 1600;
+  Rig rig(options);
+  EXPECT_EQ(rig.scheduler->resize(100, {}), 100);
+  const auto prompt = Rig::prompt_of(60, 1);
+  rig.complete(prompt, 5);
+  EXPECT_EQ(cached(rig.complete(prompt, 5)), 59);
+  rig.run_to_end();
+}
+
+// Those who wait hold a checkpoint, and the block that it ends in, beside what they need.
+TEST(RecurrentStates, APoolShrinksToWhatCanStillBegin) {
+  SchedulerOptions options = with_states(8);
+  options.max_batch = 1;
+  options.blocks = 200;
+  Rig rig(options);
+  const auto prompt = Rig::prompt_of(54, 1);
+  rig.complete(prompt, 2);
+  rig.start(9, 40);
+  rig.start(prompt, 2);
+  const std::int32_t least = 14 + 3 + 3 + 1;  // positions, its state, the checkpoint, a copy of the block that this ends in
+  EXPECT_EQ(rig.scheduler->resize(1, {}), least);
+  rig.run_to_end();
+  for (const auto& client : rig.clients) rig.expect_right(*client);
 }
 
 // What the failed step has left in the state is not gone on with, nor found by others.
