@@ -201,6 +201,8 @@ std::int32_t DiskTier::load(const std::shared_ptr<Restoration>& restoration, con
   if (plan.loads.size() > loads) r.progress = std::chrono::steady_clock::now();
   r.loaded += loaded;
   if (!r.has_ended()) ask(restoration, 0);
+  // Parts of a state whose rest is lost: this plan may copy another one to the same place, and loads come after copies.
+  if (state_blocks_ > 0 && r.has_ended() && r.state_blocks == 0) plan.loads.resize(loads);
   return loaded;
 }
 

@@ -44,9 +44,6 @@ void Restorer::load(SequenceMap& batch, step::StepPlan& plan, std::vector<Sequen
     const std::size_t loads = plan.loads.size();
     const std::int32_t loaded = tier_.load(sequence.restoration, sequence.blocks, plan);
     if (!groups_.has_states()) count(sequence, loaded * block_tokens_);
-    const bool is_in_vain = groups_.has_states() && sequence.restoration->has_ended() && sequence.restoration->state_blocks == 0;
-    // Parts of a state whose rest is lost: this plan may copy another one to the same place, and loads come after copies.
-    if (is_in_vain) plan.loads.resize(loads);
     if (plan.loads.size() > loads) {
       sequence.progress.name();
       loading.push_back(&sequence);

@@ -262,7 +262,9 @@ TEST(DiskTier, WithoutItsStateAPromptIsComputed) {
 
 // A tier over one published block, without a scheduler.
 struct BareTier {
-  explicit BareTier(const SchedulerOptions& options, std::size_t buffers) : index(pool, 4) {
+  explicit BareTier(
+      const SchedulerOptions& options, std::size_t buffers, store::BlockStore::Post post = [](const auto&) {})
+      : index(pool, 4) {
     store::StoreOptions wanted;
     wanted.directory = folder.path();
     wanted.limit_bytes = 4 << 20;
@@ -270,7 +272,8 @@ struct BareTier {
     wanted.most_tokens = 4;
     wanted.buffer_memory = 0;
     wanted.least_buffers = buffers;
-    store = *store::BlockStore::open(wanted, store::make_thread_io(1), [](const auto&) {});
+    wanted.clock = [this] { return now; };
+    store = *store::BlockStore::open(wanted, store::make_thread_io(1), std::move(post));
     tier.emplace(*store, index, options, [] {});
     node = *pool.allocate();
     index.insert(cache::PrefixIndex::kNoParent, {{}, tokens, {}}, 0, node);
@@ -284,6 +287,7 @@ struct BareTier {
     return plan.saves.size();
   }
 
+  std::uint64_t now = 1'000'000;
   Folder folder;
   cache::BlockPool pool{20};
   cache::PrefixIndex index;
@@ -307,6 +311,37 @@ TEST(DiskTier, AStateIsSavedAsAWhole) {
     other.tier->save_state(other.node, 4);
     EXPECT_EQ(other.saved(), buffers == 6 ? 6U : 1U) << buffers;
   }
+}
+
+// It wants a state of three parts behind a block. What has come when the rest turns out to be gone would lie where another state is copied to.
+TEST(DiskTier, PartsOfAStateWhoseRestIsLostAreNotLoaded) {
+  boost::asio::io_context loop;
+  const auto work = boost::asio::make_work_guard(loop);
+  const SchedulerOptions options = recurrent_options(20, true);
+  BareTier bare(options, 4, [&loop](std::function<void()> call) { boost::asio::post(loop, std::move(call)); });
+  bare.tier->save(bare.node, 0);
+  bare.tier->save_state(bare.node, 4);
+  step::StepPlan saving;
+  bare.tier->complete(saving);
+  bare.tier->on_step_back(saving, false);
+  while (!bare.store->idle()) loop.run_one();
+  std::vector<store::BlockStore::PendingRecord> hoarded;
+  for (std::uint64_t key = 1; bare.store->free_buffers() > 2; ++key) hoarded.push_back(*bare.store->begin_write({key, key}, {}));
+  const std::vector<std::int32_t> tokens{1, 2, 3, 4, 5};
+  const auto restoration = bare.tier->restore(nullptr, {{}, tokens, {}}, 0);
+  ASSERT_NE(restoration, nullptr);
+  ASSERT_EQ(restoration->pieces.size(), 2U) << "the block, and the state's first part";
+  while (!bare.store->idle()) loop.run_one();
+  hoarded.pop_back();
+  bare.now += 30ULL * 24 * 3600;
+  const Groups groups(options.groups, 4, 3);
+  Holdings blocks(bare.pool, groups);
+  ASSERT_TRUE(blocks.start(1));
+  step::StepPlan plan;
+  bare.tier->load(restoration, blocks, plan);
+  EXPECT_TRUE(restoration->has_ended());
+  EXPECT_EQ(restoration->next, 2) << "as far as it had come";
+  EXPECT_TRUE(plan.loads.empty());
 }
 
 // Blocks of a model without attention only count its positions.
