@@ -33,9 +33,11 @@ struct ChatTurn {
 
 // What clients do besides.
 struct ChatHabits {
+  bool edits = false;       // each turn's new tokens once they are answered, and goes on from the other answer
   bool asks_again = false;  // for another answer to each turn
   std::int32_t lets_go_after =
       10;  // of the answer's ten tokens so many, as where a stop string ends it while steps are out; goes on from there
+  const std::vector<std::vector<ChatTurn>>* guesses = nullptr;  // answers that are guessed to come again, but for a token of each
 };
 
 inline constexpr int kTurns = 4;
@@ -44,6 +46,7 @@ class Chats {
  public:
   static constexpr std::int32_t kBlockTokens = 8;
   static constexpr std::int32_t kMostBlocks = 8192;
+  static constexpr std::int32_t kMostDrafts = 5;
 
   explicit Chats(const std::string& folder, model::LoadOptions load = {}) {
     const auto opened = files::HfFolder::open(BRAID_SOURCE_DIR "/test/model/reference/folders/" + folder).value();
@@ -51,6 +54,7 @@ class Chats {
     load.threads = 2;
     load.block_tokens = kBlockTokens;
     load.max_batch = 16;
+    load.state_drafts = 16 * kMostDrafts;
     model_ = model::LanguageModel::load(file, kernels::best_kernel_table(), load).value();
     model_->allocate_kv(kMostBlocks).value();
   }
@@ -109,18 +113,21 @@ class Chats {
  private:
   static boost::asio::awaitable<void> choice(Scheduler& scheduler, const std::vector<TokenId>& prompt, ChatTurn& answer,
                                              std::size_t& left) {
-    ChatTurn own = co_await ask(scheduler, prompt, 10);
+    const Speculation nothing;
+    ChatTurn own = co_await ask(scheduler, prompt, 10, nothing);
     answer = std::move(own);
     if (--left == 0) scheduler.begin_drain();
   }
 
-  static boost::asio::awaitable<ChatTurn> ask(Scheduler& scheduler, const std::vector<TokenId>& prompt, std::int32_t most) {
+  static boost::asio::awaitable<ChatTurn> ask(Scheduler& scheduler, const std::vector<TokenId>& prompt, std::int32_t most,
+                                              Speculation speculation) {
     GenerationRequest request;
     request.prompt = prompt;
     request.sampling.temperature = 0.0F;
     request.sampling.top_logprobs = 0;
     request.stop.max_tokens = 10;
     request.stop.ignore_eos = true;
+    request.speculation = std::move(speculation);
     const Ticket ticket = scheduler.submit(std::move(request)).value();
     ChatTurn answer{prompt, {}, {}, 0, 0};
     for (;;) {
@@ -136,16 +143,33 @@ class Chats {
     }
   }
 
+  static Speculation guess(const ChatHabits& habits, std::size_t chat, int turn) {
+    Speculation speculation;
+    if (habits.guesses == nullptr) return speculation;
+    std::vector<TokenId> tokens = habits.guesses->at(chat).at(static_cast<std::size_t>(turn)).tokens;
+    TokenId& wrong = tokens[(chat + 3 * static_cast<std::size_t>(turn)) % tokens.size()];
+    wrong = 3 + (wrong + 1) % 110;
+    speculation.prediction = std::make_shared<const std::vector<TokenId>>(std::move(tokens));
+    return speculation;
+  }
+
   // kTurns turns, each of the one before, its answer and some new tokens.
   static boost::asio::awaitable<void> chat(Scheduler& scheduler, ChatHabits habits, std::uint32_t seed, std::vector<ChatTurn>& turns,
                                            int& left) {
     std::mt19937 random(seed);
     std::vector<TokenId> prompt;
     for (int turn = 0; turn < kTurns; ++turn) {
+      const std::size_t known = prompt.size();
       for (auto i = 5 + random() % 20; i > 0; --i) prompt.push_back(static_cast<TokenId>(3 + random() % 110));
-      ChatTurn answer = co_await ask(scheduler, prompt, habits.lets_go_after);
+      if (habits.edits) {
+        const Speculation nothing;
+        co_await ask(scheduler, prompt, 10, nothing);
+        prompt[known] = 3 + (prompt[known] + 1) % 110;
+      }
+      const Speculation speculation = guess(habits, seed, turn);
+      ChatTurn answer = co_await ask(scheduler, prompt, habits.lets_go_after, speculation);
       if (habits.asks_again) {
-        const ChatTurn again = co_await ask(scheduler, prompt, 10);
+        const ChatTurn again = co_await ask(scheduler, prompt, 10, speculation);
         EXPECT_TRUE(std::equal(answer.logprobs.begin(), answer.logprobs.end(), again.logprobs.begin())) << "another answer";
         answer.cached_again = again.cached;
       }

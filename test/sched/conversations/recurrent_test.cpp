@@ -49,6 +49,39 @@ TEST_P(RecurrentChats, AnotherAnswerToATurnComputesItsLastTokenOnly) {
     for (const ChatTurn& turn : turns) EXPECT_EQ(turn.cached_again, static_cast<std::int32_t>(turn.prompt.size()) - 1);
 }
 
+TEST_P(RecurrentChats, AnEditedTurnComputesItsNewTokensOnly) {
+  Chats chats(GetParam());
+  chats.habits.edits = true;
+  const auto cold = chats.hold(6, chats.options(false, Chats::kMostBlocks));
+  const auto warm = chats.hold(6, chats.options(true, Chats::kMostBlocks));
+  expect_same(cold, warm, "warm");
+  for (const auto& turns : warm)
+    for (std::size_t turn = 1; turn < turns.size(); ++turn)
+      EXPECT_EQ(turns[turn].cached, static_cast<std::int32_t>(turns[turn - 1].prompt.size()) + 9) << "all but the last token of the answer";
+}
+
+// Nothing goes back in a state, so wrong guesses are verified beside it; wherever the answer ends, the next turn goes on from there or, where
+// a step was still out, from before the answer.
+TEST_P(RecurrentChats, AreTheSameBitsWhereAnswersAreGuessed) {
+  Chats chats(GetParam());
+  const auto cold = chats.hold(12, chats.options(false, Chats::kMostBlocks));
+  chats.habits.guesses = &cold;
+  const model::KvGroups& groups = chats.model().kv_groups();
+  for (const std::int32_t blocks : {Chats::kMostBlocks, 24 * groups.count() + 6 * groups.states.blocks()}) {
+    SchedulerOptions options = chats.options(true, blocks);
+    options.draft_tokens = Chats::kMostDrafts;
+    const auto guessed = chats.hold(12, options);
+    expect_same(cold, guessed, "guessed");
+    const auto& accepted = chats.stats.drafts.accepted[static_cast<std::size_t>(DraftSource::kPrediction)];
+    const auto& drafted = chats.stats.drafts.drafted[static_cast<std::size_t>(DraftSource::kPrediction)];
+    EXPECT_GT(accepted[0], 12U);
+    EXPECT_GT(drafted[0], accepted[0]);
+    for (const auto& turns : guessed)
+      for (std::size_t turn = 1; turn < turns.size() && blocks == Chats::kMostBlocks; ++turn)
+        EXPECT_GE(turns[turn].cached, static_cast<std::int32_t>(turns[turn - 1].prompt.size()) - 1);
+  }
+}
+
 // The state has gone on with what nobody wants to hear, and cannot go back: the next turn begins before the answer, and is right.
 TEST_P(RecurrentChats, GoOnWhereAStopStringHasEndedAnAnswerWithinAStep) {
   Chats chats(GetParam());
@@ -111,7 +144,9 @@ std::string suite_name(const testing::TestParamInfo<const char*>& suite) {
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, ChatsOnDisk, testing::Values("lfm2", "granite4", "mamba2", "gemma3", "qwen2-window", "llama-linear"),
+INSTANTIATE_TEST_SUITE_P(Models, ChatsOnDisk,
+                         testing::Values("lfm2", "granite4", "qwen3.5", "falcon-h1", "mamba2", "nemotron-h", "gemma3", "qwen2-window",
+                                         "llama-linear"),
                          suite_name);
 INSTANTIATE_TEST_SUITE_P(Models, RecurrentChats, testing::Values("lfm2", "granite4", "qwen3.5", "falcon-h1", "mamba2", "nemotron-h"),
                          suite_name);
