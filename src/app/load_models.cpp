@@ -47,7 +47,8 @@ std::string identity_of(const LoadedModel& loaded) {
   return identity;
 }
 
-Result<void> allocate_kv(LoadedModel& loaded, const KvDemand& demand) {
+// Explicit pages are taken when they are reserved; ranks and drafts take what they are told to.
+Result<void> allocate_kv(LoadedModel& loaded, const KvDemand& demand, const ModelOptions& options) {
   const Result<KvBudget> budget = plan_kv(demand);
   if (!budget) return budget.error();
   model::LanguageModel& model = *loaded.language_model;
@@ -55,9 +56,12 @@ Result<void> allocate_kv(LoadedModel& loaded, const KvDemand& demand) {
     spdlog::warn("the KV pool holds {} tokens: the context is lowered to that from the model's {}", budget->context,
                  model.context_length());
   loaded.kv = *budget;
+  const bool can_grow =
+      loaded.ranks == nullptr && loaded.draft == nullptr && options.huge_pages != files::HugePages::kExplicit && can_reserve();
+  if (!can_grow) loaded.kv.most_blocks = budget->blocks;
   if (loaded.draft != nullptr)
     if (const Result<void> drafts = loaded.draft->allocate_kv(budget->blocks); !drafts) return drafts.error();
-  return model.allocate_kv(budget->blocks, model::LanguageModel::Prefault::kInBackground);
+  return model.allocate_kv(budget->blocks, model::LanguageModel::Prefault::kInBackground, loaded.kv.most_blocks);
 }
 
 // Of a model that ranks compute each of them takes as much: what is left is divided among those of this machine.
@@ -81,7 +85,8 @@ Result<void> divide_kv(std::vector<LoadedModel>& loaded, std::span<const ServedM
   const std::vector<std::uint64_t> parts = divide_memory(*bytes, most);
   for (std::size_t i = 0; i < loaded.size(); ++i) {
     demands[i].bytes = parts[i];
-    const Result<void> allocated = allocate_kv(loaded[i], demands[i]);
+    demands[i].most_bytes = *bytes;
+    const Result<void> allocated = allocate_kv(loaded[i], demands[i], models[i].model);
     if (allocated) continue;
     Error error = allocated.error();
     if (loaded.size() > 1) error.message = fmt::format("{}: {}", loaded[i].id, error.message);
@@ -137,12 +142,13 @@ Result<std::vector<LoadedModel>> load_models(std::span<const ServedModelOptions>
 }
 
 Result<LoadedModel> load_beside(const ServedModelOptions& options, const files::GgufFile& file, const Loading& loading,
-                                std::uint64_t kv_bytes) {
+                                const PoolBytes& pool) {
   Result<LoadedModel> loaded = load_named_weights(options, file, loading);
   if (!loaded) return loaded;
   KvDemand demand = demand_of(*loaded, options.model, loading.max_batch);
-  demand.bytes = kv_bytes;
-  if (const Result<void> allocated = allocate_kv(*loaded, demand); !allocated) return allocated.error();
+  demand.bytes = pool.first;
+  demand.most_bytes = pool.most;
+  if (const Result<void> allocated = allocate_kv(*loaded, demand, options.model); !allocated) return allocated.error();
   if (loading.identify_kv) loaded->kv_identity = identity_of(*loaded);
   return loaded;
 }

@@ -20,9 +20,9 @@ namespace braid::app {
 Result<std::vector<LoadedModel>> load_models(std::span<const ServedModelOptions> models, Loading loading,
                                              const std::function<std::uint64_t()>& untouched = {});
 
-// One more, beside others that run: with a pool of `kv_bytes`.
+// One more, beside others that run.
 Result<LoadedModel> load_beside(const ServedModelOptions& options, const files::GgufFile& file, const Loading& loading,
-                                std::uint64_t kv_bytes);
+                                const PoolBytes& pool);
 
 KvDemand demand_of(const LoadedModel& loaded, const ModelOptions& options, std::int32_t max_batch);
 

@@ -353,6 +353,7 @@ sched::SchedulerOptions scheduler_options(const LoadedModel& loaded, const Batch
   const auto ends = loaded.codec->end_of_generation();
   options.turn_ends.assign(ends.begin(), ends.end());
   options.blocks = loaded.kv.blocks;
+  options.most_blocks = loaded.kv.most_blocks;
   options.media_whole = loaded.eyes.tower != nullptr && loaded.eyes.tower->shape().both_ways;
   // What a guess needs of a recurrent state stays in the process that has it.
   const bool can_guess = loaded.ranks == nullptr || options.state_blocks == 0;

@@ -110,14 +110,16 @@ bool can_map(std::uint64_t bytes) {
   return room != MAP_FAILED;
 }
 
+template <class What>  // int, or an enum of the C library's
+bool has_limit(What what) {
+  rlimit limit{};
+  return ::getrlimit(what, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+}
+
 // What refuses to map more.
 std::string mapping_limit() {
-  const auto is_limited = [](auto what) {
-    rlimit limit{};
-    return ::getrlimit(what, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
-  };
-  if (is_limited(RLIMIT_AS)) return is_limited(RLIMIT_DATA) ? "ulimit -v or -d" : "ulimit -v";
-  return is_limited(RLIMIT_DATA) ? "ulimit -d" : "vm.overcommit_memory";
+  if (has_limit(RLIMIT_AS)) return has_limit(RLIMIT_DATA) ? "ulimit -v or -d" : "ulimit -v";
+  return has_limit(RLIMIT_DATA) ? "ulimit -d" : "vm.overcommit_memory";
 }
 
 // To a mebibyte, by trying: it needs neither /proc nor a list of the limits that there are.
@@ -153,6 +155,11 @@ Result<MemoryLeft> memory_left(std::uint64_t untouched, const char* root) {
   bound.bytes -= std::min(bound.bytes, taken);
   look_at_mappings(bound);
   return MemoryLeft{bound.bytes, std::move(bound.name)};
+}
+
+bool can_reserve() {
+  constexpr std::uint64_t kStrict = 2;
+  return !has_limit(RLIMIT_AS) && !has_limit(RLIMIT_DATA) && read_number("/proc/sys/vm/overcommit_memory") != kStrict;
 }
 
 Result<std::uint64_t> kv_memory(const MemoryLeft& left, std::optional<std::uint64_t> asked) {
@@ -200,8 +207,9 @@ Result<KvBudget> plan_kv(const KvDemand& demand) {
                                static_cast<std::uint64_t>(demand.max_batch);
   const std::uint64_t blocks = std::min(fitting, usable);
   const std::uint64_t tokens = std::min(fitting_tokens, blocks * block_tokens);
-  return KvBudget{static_cast<std::int32_t>(blocks), static_cast<std::int32_t>(context), blocks * demand.block_bytes,
-                  static_cast<std::int64_t>(tokens)};
+  const std::uint64_t most = std::min<std::uint64_t>(demand.most_bytes / demand.block_bytes, std::numeric_limits<std::int32_t>::max());
+  return KvBudget{static_cast<std::int32_t>(blocks), static_cast<std::int32_t>(std::max(blocks, std::min(most, usable))),
+                  static_cast<std::int32_t>(context), blocks * demand.block_bytes, static_cast<std::int64_t>(tokens)};
 }
 
 }  // namespace braid::app

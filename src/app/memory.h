@@ -26,6 +26,9 @@ struct MemoryLeft {
 // counts as taken. `root` stands for "/" in tests. kIo when the system does not say.
 Result<MemoryLeft> memory_left(std::uint64_t untouched = 0, const char* root = "/");
 
+// Whether mappings that nobody touches cost nothing: neither RLIMIT_AS nor RLIMIT_DATA counts them, nor strict overcommit.
+bool can_reserve();
+
 // What the KV pools of a process may take together: what was asked for by --kv-memory, or half of what is left. An error when that is not
 // there.
 Result<std::uint64_t> kv_memory(const MemoryLeft& left, std::optional<std::uint64_t> asked);
@@ -33,8 +36,15 @@ Result<std::uint64_t> kv_memory(const MemoryLeft& left, std::optional<std::uint6
 // Divides it among models of which each can use `most`: equal parts, and what one cannot use goes to the others.
 std::vector<std::uint64_t> divide_memory(std::uint64_t bytes, std::span<const std::uint64_t> most);
 
+// Of a model's pool.
+struct PoolBytes {
+  std::uint64_t first = 0;
+  std::uint64_t most = 0;  // that it may have once others have given theirs back
+};
+
 struct KvDemand {
-  std::uint64_t bytes = 0;        // that the pool may take
+  std::uint64_t bytes = 0;        // that the pool may take at first
+  std::uint64_t most_bytes = 0;   // and when others have given theirs back; no more than at first where it is less
   std::uint64_t block_bytes = 0;  // of one block
   std::int32_t block_tokens = 16;
   std::vector<step::Visibility> groups{{}};  // of layers, each with blocks of its own
@@ -49,7 +59,8 @@ std::uint64_t most_usable(const KvDemand& demand);
 
 struct KvBudget {
   std::int32_t blocks = 0;
-  std::int32_t context = 0;  // tokens of the longest sequence: never more than the pool can hold, unless it has a window
+  std::int32_t most_blocks = 0;  // to which the pool may grow
+  std::int32_t context = 0;      // tokens of the longest sequence: never more than the pool can hold, unless it has a window
   std::uint64_t bytes = 0;
   std::int64_t tokens = 0;  // of one sequence that the blocks hold; with nothing but windows, as if it had none
 };

@@ -13,8 +13,11 @@ constexpr int kNice = 10;  // a tenth of a processor where the compute threads w
 
 }  // namespace
 
-KvGrowth::KvGrowth(const KvArena& arena) : arena_(arena) {
-  while (present() < std::min(kFirst, arena_.bytes())) touch_piece();
+// All blocks end within the last page.
+KvGrowth::KvGrowth(const KvArena& arena, std::int32_t blocks)
+    : arena_(arena),
+      wanted_(blocks == arena.blocks() ? arena.bytes() : std::min(arena.bytes(), static_cast<std::size_t>(blocks) * arena.block_bytes())) {
+  while (present() < std::min(kFirst, wanted_)) touch_piece();
   if (is_over()) return;
   thread_ = std::jthread([this](const std::stop_token& stop) {
     ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);
@@ -34,7 +37,7 @@ void KvGrowth::stop() {
 }
 
 void KvGrowth::reach(std::int32_t blocks) {
-  const std::size_t end = static_cast<std::size_t>(blocks) * arena_.block_bytes();
+  const std::size_t end = std::min(wanted_, static_cast<std::size_t>(blocks) * arena_.block_bytes());
   if (is_over() || present() >= end) return;
   is_awaited_ = true;
   {
@@ -47,7 +50,7 @@ void KvGrowth::reach(std::int32_t blocks) {
 
 void KvGrowth::touch_piece() {
   const std::size_t begin = present();
-  const std::size_t end = std::min(begin + kPiece, arena_.bytes());
+  const std::size_t end = std::min(begin + kPiece, wanted_);
   if (begin < end) arena_.touch(begin, end);
   present_.store(end, std::memory_order_release);
 }

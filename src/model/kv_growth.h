@@ -11,11 +11,11 @@
 
 namespace braid::model {
 
-// A thread of little weight touches a piece at a time, from the beginning of the arena to its end; blocks are handed out in that order.
+// A thread of little weight touches a piece at a time, from the beginning of the arena on; blocks are handed out in that order.
 class KvGrowth {
  public:
-  // Returns when the first pieces are present. The arena, whose memory has been promised already, outlives it.
-  explicit KvGrowth(const KvArena& arena);
+  // Of the first `blocks`, whose memory has been promised already. Returns when the first pieces are present. The arena outlives it.
+  KvGrowth(const KvArena& arena, std::int32_t blocks);
   ~KvGrowth();  // stops where it is, within a piece
   KvGrowth(const KvGrowth&) = delete;
   KvGrowth& operator=(const KvGrowth&) = delete;
@@ -27,13 +27,15 @@ class KvGrowth {
   void reach(std::int32_t blocks);
 
   std::size_t present() const { return present_.load(std::memory_order_acquire); }  // bytes. Any thread.
-  bool is_over() const { return is_stopped() || present() == arena_.bytes(); }
+  std::size_t wanted() const { return wanted_; }                                    // bytes
+  bool is_over() const { return is_stopped() || present() == wanted_; }
   bool is_stopped() const { return is_stopped_.load(std::memory_order_acquire); }  // any thread
 
  private:
   void touch_piece();
 
   const KvArena& arena_;
+  const std::size_t wanted_;
   std::mutex mutex_;  // of who touches: the thread, piece by piece, or a step that has caught up with it
   std::atomic<bool> is_stopped_{false};
   std::atomic<bool> is_awaited_{false};  // by a step

@@ -90,9 +90,10 @@ class LanguageModel final : public step::StepExecutor {
   static Result<std::unique_ptr<LanguageModel>> load(const files::GgufFile& file, const kernels::KernelTable& table, LoadOptions options);
 
   // Allocates and pre-faults the pool; once, before the first step. What of it is not needed for the first steps may be left to a thread
-  // that does so while they run.
+  // that does so while they run. Plans may come to use `most` blocks, of which those behind the first `blocks` get their pages when they are
+  // written to; 0: no others.
   enum class Prefault { kNow, kInBackground };
-  Result<void> allocate_kv(std::int32_t blocks, Prefault prefault = Prefault::kNow);
+  Result<void> allocate_kv(std::int32_t blocks, Prefault prefault = Prefault::kNow, std::int32_t most = 0);
 
   const ModelShape& shape() const { return model_; }
   // What tokens of a group see: a block that is invisible to a row may be -1 in its block table (step.h).

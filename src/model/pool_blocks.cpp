@@ -7,18 +7,18 @@
 
 namespace braid::model {
 
-Result<void> LanguageModel::allocate_kv(std::int32_t blocks, Prefault prefault) {
+Result<void> LanguageModel::allocate_kv(std::int32_t blocks, Prefault prefault, std::int32_t most) {
   if (options_.passes != nullptr) {
     if (const Result<void> allocated = options_.passes->allocate(blocks); !allocated) return allocated;
     blocks_ = blocks;
     return {};
   }
-  auto arena = KvArena::create(kv_groups_, blocks, options_.huge_pages);
+  blocks_ = std::max(blocks, most);
+  auto arena = KvArena::create(kv_groups_, blocks_, options_.huge_pages);
   if (!arena) return arena.error();
   kv_.emplace(std::move(*arena));
-  blocks_ = blocks;
   if (prefault == Prefault::kInBackground) {
-    kv_growth_.emplace(*kv_);
+    kv_growth_.emplace(*kv_, blocks);
   } else {
     kv_->prefault(team_, options_.progress);
   }
@@ -27,7 +27,8 @@ Result<void> LanguageModel::allocate_kv(std::int32_t blocks, Prefault prefault) 
 
 std::uint64_t LanguageModel::untouched_kv_bytes(std::uint64_t promised) const {
   if (!kv_growth_) return 0;
-  const std::uint64_t present = kv_growth_->is_stopped() ? kv_->resident() : kv_growth_->present();
+  const bool has_others = kv_growth_->is_stopped() || promised > kv_growth_->wanted();  // than the first ones
+  const std::uint64_t present = has_others ? kv_->resident() : kv_growth_->present();
   return promised - std::min<std::uint64_t>(promised, present);
 }
 

@@ -26,7 +26,8 @@ struct SchedulerOptions {
       10'000};                               // a request that has waited so much longer goes before one of the next better priority
   std::int32_t context_length = 0;           // tokens, prompt and answer together
   std::int32_t block_tokens = 16;            // positions of one KV block
-  std::int32_t blocks = 0;                   // KV blocks of the whole arena
+  std::int32_t blocks = 0;                   // KV blocks of the pool
+  std::int32_t most_blocks = 0;              // that the arena has, and the pool may grow to; no others where it is less
   std::int32_t stream_capacity = 64;         // tokens a client may lag behind before its sequence pauses
   std::vector<step::Visibility> groups{{}};  // of layers that see alike, those that see everything first: see Groups
   std::vector<double> block_use;             // for each group, the share of a block's bytes that it uses; empty: all of them

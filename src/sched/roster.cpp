@@ -24,8 +24,11 @@ constexpr std::int32_t kPassWindow = 16;
 
 Roster::Roster(const SchedulerOptions& options, store::BlockStore* store, std::function<void()> on_progress)
     : block_tokens_(options.block_tokens), groups_(options.groups, options.block_tokens, options.state_blocks),
-      pool_(options.blocks, groups_.count() + 1), target_(options.blocks), write_through_(options.write_through),
-      has_drafts_(options.draft_bytes > 0), kv_verify_(options.kv_verify), queue_(options.priority_ageing) {
+      pool_(std::max(options.blocks, options.most_blocks), groups_.count() + 1), target_(options.blocks),
+      write_through_(options.write_through), has_drafts_(options.draft_bytes > 0), kv_verify_(options.kv_verify),
+      queue_(options.priority_ageing) {
+  std::vector<cache::BlockId> others;
+  pool_.withdraw(pool_.total() - options.blocks, others);
   if (options.prefix_cache) {
     prefix_index_.emplace(pool_, options.block_tokens, cache::xxh3_key, options.kv_identity, groups_.of_index());
     prefix_index_->bound_states(options.most_state_blocks);

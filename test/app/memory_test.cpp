@@ -152,6 +152,17 @@ TEST(PlanKv, TakesWhatItMay) {
   EXPECT_EQ(plan_kv(d).value().context, 1'000);
 }
 
+TEST(PlanKv, SaysToHowManyThePoolMayGrow) {
+  KvDemand d = demand();
+  d.bytes = 100'000;
+  EXPECT_EQ(plan_kv(d).value().most_blocks, 100);
+  d.most_bytes = 150'000;
+  EXPECT_EQ(plan_kv(d).value().blocks, 100);
+  EXPECT_EQ(plan_kv(d).value().most_blocks, 150);
+  d.most_bytes = 50'000'000;
+  EXPECT_EQ(plan_kv(d).value().most_blocks, 4 * 63) << "what the batch can use";
+}
+
 TEST(PlanKv, NeverMoreThanTheBatchCanUse) { EXPECT_EQ(plan_kv(demand()).value().blocks, 4 * 63); }
 
 TEST(PlanKv, LowersTheModelsContextToWhatFits) {

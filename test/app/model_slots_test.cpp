@@ -33,6 +33,7 @@ struct World {
   std::set<std::string> alive;
   std::vector<std::string> made;
   std::map<std::string, std::uint64_t> pools;   // of those that are loaded
+  std::map<std::string, std::uint64_t> most;    // to which they may grow
   std::map<std::string, std::uint64_t> floors;  // below which a pool cannot shrink
   std::map<std::string, Error> look_fails, make_fails, warm_fails;
   std::map<std::string, std::function<void(const std::string& why)>> breaks;  // of those that are loaded
@@ -50,10 +51,11 @@ struct Remains {
 
 class FakeEngine final : public ServedEngine {
  public:
-  FakeEngine(asio::io_context& loop, World& world, const std::string& id, std::uint64_t pool)
+  FakeEngine(asio::io_context& loop, World& world, const std::string& id, const PoolBytes& pool)
       : loop_(loop), world_(world), remains_(std::make_shared<Remains>(world, id)) {
     served_.id = id;
-    world.pools[id] = pool;
+    world.pools[id] = pool.first;
+    world.most[id] = std::max(pool.first, pool.most);
   }
   std::vector<std::string> description() const override { return {}; }
   std::string state() const override { return {}; }
@@ -75,7 +77,7 @@ class FakeEngine final : public ServedEngine {
   bool resize_pool(std::uint64_t bytes, std::function<void()> on_given_back) override {
     std::uint64_t& pool = world_.pools[served_.id];
     const std::uint64_t before = pool;
-    pool = std::max(std::min(pool, bytes), world_.floors[served_.id]);
+    pool = std::max(std::min(world_.most[served_.id], bytes), world_.floors[served_.id]);
     if (pool < before) asio::post(loop_, std::move(on_given_back));
     return pool < before;
   }
@@ -104,12 +106,12 @@ class FakeWorkshop final : public Workshop {
     for (const auto& [id, pool] : world_.pools) taken += 100 * kMiB + pool;
     co_return world_.left - taken;
   }
-  asio::awaitable<Result<std::unique_ptr<ServedEngine>>> make(const ServedModelOptions& model, std::uint64_t kv_bytes,
+  asio::awaitable<Result<std::unique_ptr<ServedEngine>>> make(const ServedModelOptions& model, PoolBytes pool,
                                                               OnProgress on_progress) override {
     on_progress({"weights", 50, 100});
     if (const auto fault = world_.make_fails.find(model.id); fault != world_.make_fails.end()) co_return fault->second;
     world_.made.push_back(model.id);
-    co_return std::make_unique<FakeEngine>(loop_, world_, model.id, kv_bytes);
+    co_return std::make_unique<FakeEngine>(loop_, world_, model.id, pool);
   }
   asio::awaitable<void> discard(std::shared_ptr<void> remains) override {
     remains.reset();
@@ -314,6 +316,21 @@ TEST_F(Slots, APoolShrinksBeforeSomebodyGoes) {
   EXPECT_NE(load("beta"), nullptr);
   EXPECT_LE(world.pools["alpha"] + world.pools["beta"], 200 * kMiB);
   EXPECT_NEAR(static_cast<double>(world.pools["alpha"]), static_cast<double>(world.pools["beta"]), 50.0 * kMiB);
+}
+
+// Also beyond what it had at first, when another one took its part.
+TEST_F(Slots, APoolGrowsWhenSomebodyGoes) {
+  begin({.memory = {.total = 400 * kMiB}});
+  load("alpha");
+  const ModelHold used = load("beta");
+  const std::uint64_t first = world.pools["beta"];
+  EXPECT_LE(first, 100 * kMiB);
+  slots->unload("alpha");
+  settle();
+  EXPECT_EQ(world.alive, std::set<std::string>{"beta"});
+  EXPECT_EQ(world.pools["beta"], 300 * kMiB) << "what it would have had alone";
+  EXPECT_NE(load("alpha"), nullptr);
+  EXPECT_LE(world.pools["alpha"] + world.pools["beta"], 200 * kMiB);
 }
 
 TEST_F(Slots, WhatCannotShrinkIsWaitedForAndThenGoes) {

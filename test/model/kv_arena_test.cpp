@@ -135,7 +135,7 @@ std::int32_t blocks_in(std::size_t bytes) { return static_cast<std::int32_t>(byt
 
 TEST(KvGrowth, MakesEveryPagePresent) {
   const KvArena arena = KvArena::create(kLayout, blocks_in(std::size_t{80} << 20)).value();
-  KvGrowth growth(arena);
+  KvGrowth growth(arena, arena.blocks());
   EXPECT_GE(growth.present(), std::size_t{64} << 20);
   growth.reach(arena.blocks());
   while (!growth.is_over()) std::this_thread::yield();  // what a large page leaves behind the last block
@@ -146,7 +146,7 @@ TEST(KvGrowth, AStepReachesItsBlocks) {
   const KvArena arena = KvArena::create(kLayout, blocks_in(std::size_t{8} << 30), files::HugePages::kOff).value();
   const std::size_t wanted = std::size_t{96} << 20;
   {
-    KvGrowth growth(arena);
+    KvGrowth growth(arena, arena.blocks());
     growth.reach(blocks_in(wanted));
     EXPECT_GE(growth.present() + kLayout.block_bytes(), wanted);
     growth.reach(1);
@@ -156,7 +156,18 @@ TEST(KvGrowth, AStepReachesItsBlocks) {
 
 TEST(KvGrowth, ASmallArenaIsOverAtOnce) {
   const KvArena arena = KvArena::create(kLayout, 4).value();
-  EXPECT_TRUE(KvGrowth(arena).is_over());
+  EXPECT_TRUE(KvGrowth(arena, 4).is_over());
+}
+
+// What may come to be used later has no pages before.
+TEST(KvGrowth, LeavesOtherBlocksAlone) {
+  const KvLayout layout{.layers = 8, .kv_heads = 8, .head_dim = 128, .block_tokens = 16, .type = kernels::KvType::kF16};  // 512 KiB a block
+  const KvArena arena = KvArena::create(layout, 1024, files::HugePages::kOff).value();
+  KvGrowth growth(arena, 200);
+  growth.reach(1000);
+  EXPECT_TRUE(growth.is_over());
+  EXPECT_EQ(growth.wanted(), 200 * arena.block_bytes());
+  EXPECT_EQ(arena.resident(), growth.wanted());
 }
 
 TEST(KvArena, GivesTheMemoryOfBlocksBack) {
@@ -176,7 +187,7 @@ TEST(KvArena, GivesTheMemoryOfBlocksBack) {
 TEST(KvGrowth, StopsWhenMemoryIsGivenBack) {
   const KvLayout layout{.layers = 8, .kv_heads = 8, .head_dim = 128, .block_tokens = 16, .type = kernels::KvType::kF16};  // 512 KiB a block
   const KvArena arena = KvArena::create(layout, 1024, files::HugePages::kOff).value();
-  KvGrowth growth(arena);
+  KvGrowth growth(arena, arena.blocks());
   growth.stop();
   EXPECT_TRUE(growth.is_over());
   const std::size_t present = arena.resident();

@@ -139,6 +139,24 @@ TEST(Pressure, APoolShrinksUnderItsSequencesAndGrowsAgain) {
   }
 }
 
+// As one that was made beside another model's.
+TEST(Pressure, APoolGrowsBeyondItsFirstSize) {
+  SchedulerOptions options = tight(40);
+  options.most_blocks = 200;
+  Rig rig(options);
+  EXPECT_EQ(rig.scheduler->stats().blocks_total, 40U);
+  for (int i = 0; i < 12; ++i) rig.start(5 + i % 11, 60 + i);
+  ASSERT_TRUE(rig.run_until([&] { return rig.scheduler->stats().preemptions > 0; }));
+  EXPECT_EQ(rig.scheduler->resize(150, {}), 150);
+  EXPECT_EQ(rig.scheduler->stats().blocks_total, 150U);
+  EXPECT_EQ(rig.scheduler->resize(1000, {}), 200);
+  ASSERT_TRUE(rig.run_until([&] { return rig.scheduler->stats().decoding == 8; })) << "as many as there are slots";
+  EXPECT_EQ(rig.scheduler->resize(40, {}), 40);
+  ASSERT_TRUE(rig.run_until([&] { return rig.scheduler->stats().blocks_total == 40; }));
+  rig.run_to_end();
+  for (const auto& client : rig.clients) rig.expect_right(*client);
+}
+
 TEST(Pressure, APoolKeepsWhatItsLongestSequenceNeeds) {
   Rig rig(tight(100));
   rig.start(20, 180);  // fifty blocks

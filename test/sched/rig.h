@@ -124,7 +124,7 @@ struct Rig {
 
   static FakeModelOptions fitting(FakeModelOptions model_options, const SchedulerOptions& scheduler_options) {
     model_options.block_tokens = scheduler_options.block_tokens;
-    model_options.blocks = scheduler_options.blocks;
+    model_options.blocks = std::max(scheduler_options.blocks, scheduler_options.most_blocks);
     model_options.groups = scheduler_options.groups;
     model_options.state_blocks = scheduler_options.state_blocks;
     return model_options;

@@ -157,11 +157,12 @@ files::Progress LoadingThread::tell(OnProgress on_progress) {
   };
 }
 
-Result<LoadedModel> LoadingThread::load_now(const ServedModelOptions& model, std::uint64_t kv_bytes, const OnProgress& on_progress) {
+Result<LoadedModel> LoadingThread::load_now(const ServedModelOptions& model, const PoolBytes& pool, const OnProgress& on_progress) {
   kernels::ThreadTeam packers(team_.size());  // as nice as this thread
   const files::GgufFile file = std::move(*std::exchange(file_, std::nullopt));
   const DiskOptions disk = disk_options_of(options_, model.id);
   const bool has_disk = !disk.directory.empty();
+  const auto here = static_cast<std::uint64_t>(std::max(1, model.model.ranks.count_here()));  // each of which takes as much
   Result<LoadedModel> loaded = load_beside(model, file,
                                            {.max_batch = options_.batch.max_batch,
                                             .state_drafts = state_drafts(options_.batch),
@@ -171,7 +172,7 @@ Result<LoadedModel> LoadingThread::load_now(const ServedModelOptions& model, std
                                             .shelf = &shelf_,
                                             .progress = tell(on_progress),
                                             .identify_kv = has_disk},
-                                           kv_bytes / static_cast<std::uint64_t>(std::max(1, model.model.ranks.count_here())));
+                                           {.first = pool.first / here, .most = pool.most / here});
   if (loaded && model.on_loaded) model.on_loaded();
   if (!loaded || !has_disk) return loaded;
   std::vector<net::FileDescriptor> none;
@@ -181,7 +182,7 @@ Result<LoadedModel> LoadingThread::load_now(const ServedModelOptions& model, std
   return loaded;
 }
 
-asio::awaitable<Result<std::unique_ptr<ServedEngine>>> LoadingThread::make(const ServedModelOptions& model, std::uint64_t kv_bytes,
+asio::awaitable<Result<std::unique_ptr<ServedEngine>>> LoadingThread::make(const ServedModelOptions& model, PoolBytes pool,
                                                                            OnProgress on_progress) {
   if (!file_) {
     auto reading = [this, &model] { return load_encoder(model, team_); };
@@ -190,7 +191,7 @@ asio::awaitable<Result<std::unique_ptr<ServedEngine>>> LoadingThread::make(const
     if (!encoder) co_return encoder.error();
     co_return make_engine(loop_, strand_, std::move(*encoder), options_);
   }
-  auto loading = [this, &model, kv_bytes, &on_progress] { return load_now(model, kv_bytes, on_progress); };
+  auto loading = [this, &model, pool, &on_progress] { return load_now(model, pool, on_progress); };
   auto job = asio::co_spawn(thread_, run<LoadedModel>(loading), asio::use_awaitable);
   Result<LoadedModel> loaded = co_await std::move(job);
   if (!loaded) co_return loaded.error();

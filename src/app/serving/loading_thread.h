@@ -26,7 +26,7 @@ class LoadingThread final : public Workshop {
 
   boost::asio::awaitable<Result<ModelNeeds>> look(const ServedModelOptions& model) override;
   boost::asio::awaitable<Result<std::uint64_t>> memory_left(std::uint64_t untouched) override;
-  boost::asio::awaitable<Result<std::unique_ptr<ServedEngine>>> make(const ServedModelOptions& model, std::uint64_t kv_bytes,
+  boost::asio::awaitable<Result<std::unique_ptr<ServedEngine>>> make(const ServedModelOptions& model, PoolBytes pool,
                                                                      OnProgress on_progress) override;
   boost::asio::awaitable<void> discard(std::shared_ptr<void> remains) override;
   void cancel() override { is_cancelled_ = true; }
@@ -35,7 +35,7 @@ class LoadingThread final : public Workshop {
   struct Looked;
 
   Result<ModelNeeds> look_now(const ServedModelOptions& model);
-  Result<LoadedModel> load_now(const ServedModelOptions& model, std::uint64_t kv_bytes, const OnProgress& on_progress);
+  Result<LoadedModel> load_now(const ServedModelOptions& model, const PoolBytes& pool, const OnProgress& on_progress);
   files::Progress tell(OnProgress on_progress);
 
   boost::asio::io_context& loop_;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <limits>
 #include <set>
 
 namespace braid::app {
@@ -42,6 +43,8 @@ std::uint64_t free_for_pools(const MemoryRules& rules, std::span<const EngineMem
 MemoryShare share_memory(const MemoryRules& rules, std::span<const EngineMemory> loaded, const ModelNeeds& needs, std::uint64_t left) {
   std::uint64_t pools = 0;
   for (const EngineMemory& memory : loaded) pools += memory.kv;
+  std::uint64_t alone = std::min(left + taken_by(loaded), rules.total.value_or(std::numeric_limits<std::uint64_t>::max()));
+  alone -= std::min(alone, needs.fixed);
   if (rules.total) left = std::min(left, *rules.total - std::min(*rules.total, taken_by(loaded)));
   const std::uint64_t least = needs.has_pool ? least_pool(needs.kv) : 0;
   const std::uint64_t available = free_for_pools(rules, loaded, left - std::min(left, needs.fixed));
@@ -51,7 +54,7 @@ MemoryShare share_memory(const MemoryRules& rules, std::span<const EngineMemory>
   if (needs.fixed > left) share.lacking = needs.fixed - left;
   if (wanted > available) share.lacking += wanted - available;
   if (needs.fixed <= left && least <= available) {
-    share.pool = std::min(wanted, available);
+    share.pool = {.first = std::min(wanted, available), .most = free_for_pools(rules, {}, alone)};
   } else {
     share.lack = fmt::format("it needs {} and {} for one sequence, and {} are left", format_size(needs.fixed), format_size(least),
                              format_size(left));

@@ -27,13 +27,13 @@ std::uint64_t free_for_pools(const MemoryRules& rules, std::span<const EngineMem
 std::uint64_t least_pool(const KvDemand& demand);
 
 struct MemoryShare {
-  std::optional<std::uint64_t> pool;  // bytes; none: there is not enough
-  std::uint64_t lacking = 0;          // bytes that have to come free for a fair share
-  std::string lack;                   // what is lacking, for an error
+  std::optional<PoolBytes> pool;  // none: there is not enough
+  std::uint64_t lacking = 0;      // bytes that have to come free for a fair share
+  std::string lack;               // what is lacking, for an error
 };
 
 // `left`: bytes that the system leaves. A pool gets an equal part of what all pools may have together, as far as it is free, and not less
-// than a sequence of the asked context, or of 2,048 tokens.
+// than a sequence of the asked context, or of 2,048 tokens; it may come to have what it would have alone.
 MemoryShare share_memory(const MemoryRules& rules, std::span<const EngineMemory> loaded, const ModelNeeds& needs, std::uint64_t left);
 
 }  // namespace braid::app

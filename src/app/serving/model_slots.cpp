@@ -251,7 +251,7 @@ asio::awaitable<Result<void>> ModelSlots::load(Slot& slot) {
   const ServedModelOptions options = slot.found.options;  // what is found meanwhile may replace them
   const Result<ModelNeeds> needs = co_await workshop_.look(options);
   if (!needs) co_return needs.error();
-  const Result<std::uint64_t> pool = co_await make_room(*needs, until);
+  const Result<PoolBytes> pool = co_await make_room(*needs, until);
   if (!pool) co_return pool.error();
   Workshop::OnProgress on_progress = [&slot](const ModelProgress& progress) {
     slot.progress = progress;
@@ -364,7 +364,7 @@ std::vector<EngineMemory> ModelSlots::memory_of_loaded() const {
   return memory;
 }
 
-asio::awaitable<Result<std::uint64_t>> ModelSlots::make_room(const ModelNeeds& needs, Clock::time_point until) {
+asio::awaitable<Result<PoolBytes>> ModelSlots::make_room(const ModelNeeds& needs, Clock::time_point until) {
   for (bool has_shrunk = false;;) {
     if (is_draining_) co_return leaving();
     std::string lack;
@@ -414,7 +414,7 @@ bool ModelSlots::shrink_pools(std::uint64_t bytes) {
   return any;
 }
 
-// What has come free is shared by those whose pools have shrunk.
+// What has come free is shared by those that are left.
 asio::awaitable<void> ModelSlots::grow_pools() {
   if (is_loading_ || is_draining_) co_return;
   const std::vector<EngineMemory> memory = memory_of_loaded();

@@ -114,7 +114,7 @@ class LanguageEngine final : public ServedEngine {
 
   bool resize_pool(std::uint64_t bytes, std::function<void()> on_given_back) override {
     const std::uint64_t had = pool_bytes();
-    const std::uint64_t blocks = std::min<std::uint64_t>(bytes / block_bytes(), static_cast<std::uint64_t>(model_.kv.blocks));
+    const std::uint64_t blocks = std::min<std::uint64_t>(bytes / block_bytes(), static_cast<std::uint64_t>(model_.kv.most_blocks));
     blocks_ = scheduler_->resize(std::max(least_blocks_, static_cast<std::int32_t>(blocks)), std::move(on_given_back));
     return pool_bytes() < had;
   }

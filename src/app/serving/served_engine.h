@@ -55,7 +55,7 @@ class ServedEngine {
   virtual void abort_remaining(const Error& reason) = 0;
 
   // Its pool is to have at most so many bytes, or as few more as its sequences need; true: it gives some back, and `on_given_back` is called
-  // then. It has no more than at first.
+  // then. It has no more than what it was made for.
   virtual bool resize_pool(std::uint64_t /*bytes*/, std::function<void()> /*on_given_back*/) { return false; }
 
   // Its adapters, for the next engine of the model; null: it never had any.

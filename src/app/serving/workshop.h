@@ -36,8 +36,8 @@ class Workshop {
   // What the system leaves, `untouched` bytes having been promised.
   virtual boost::asio::awaitable<Result<std::uint64_t>> memory_left(std::uint64_t untouched) = 0;
 
-  // Of the model that was looked at last, with a pool of so many bytes. kDraining after cancel().
-  virtual boost::asio::awaitable<Result<std::unique_ptr<ServedEngine>>> make(const ServedModelOptions& model, std::uint64_t kv_bytes,
+  // Of the model that was looked at last. kDraining after cancel().
+  virtual boost::asio::awaitable<Result<std::unique_ptr<ServedEngine>>> make(const ServedModelOptions& model, PoolBytes pool,
                                                                              OnProgress on_progress) = 0;
 
   // Returns when it has been destroyed.
