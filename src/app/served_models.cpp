@@ -48,17 +48,23 @@ std::vector<ServedModelOptions> models_of(const ServeOptions& options) {
 }
 
 DiskOptions disk_options_of(const ServeOptions& options, const std::string& id) {
-  constexpr std::size_t kUsualModels = 4;  // that are loaded at once, where any number may be
-  std::size_t models = std::max<std::size_t>(1, options.files.size());
-  if (!options.models_dirs.empty()) {
-    const auto most = static_cast<std::size_t>(options.residence.max_models);
-    models = std::max<std::size_t>({2, options.files.size(), most > 0 ? most : kUsualModels});
-  }
-  DiskOptions part = options.disk;
+  constexpr std::size_t kUsualModels = 4;   // that are loaded at once, where any number may be
+  constexpr std::size_t kRegistryPart = 4;  // of the bytes are its models', beside those of the command line
+  const auto most = options.residence.max_models > 0 ? static_cast<std::size_t>(options.residence.max_models) : kUsualModels;
   const std::vector<ServedModelOptions> named = models_of(options);
   const bool is_named = std::ranges::any_of(named, [&id](const ServedModelOptions& model) { return model.id == id; });
-  if (!is_named && options.models_dirs.empty()) part.directory.clear();  // those of the command line have all of it
-  if (models == 1 || part.directory.empty()) return part;
+  DiskOptions part = options.disk;
+  if (part.directory.empty()) return part;
+  std::size_t models = std::max<std::size_t>(1, options.files.size());
+  if (!options.models_dirs.empty()) {
+    models = std::max<std::size_t>({2, options.files.size(), most});
+  } else if (is_named) {
+    part.limit -= part.limit / kRegistryPart;
+    if (models == 1) return part;
+  } else {
+    part.limit /= kRegistryPart;
+    models = most;
+  }
   std::string name = id;
   std::ranges::replace(name, '/', '_');
   if (name.starts_with('.')) name.front() = '_';

@@ -18,8 +18,8 @@ std::vector<ServedModelOptions> models_of(const ServeOptions& options);
 // The model that guesses for one that is loaded later, because a request names it: where one guesses for all, that. Empty: none.
 std::string draft_for_later(const ServeOptions& options, const std::string& model);
 
-// The part of --kv-disk that a model has: where there may be several, each has a folder of its own, and an equal share of the room. Models of the
-// registry have none beside those of the command line: its directory is empty.
+// The part of --kv-disk that a model has. One of the command line alone has the folder itself and most of its bytes; of several, and of all
+// where there are folders of models, each has a folder in it and an equal share. The registry's have folders in it, and a quarter of the bytes.
 DiskOptions disk_options_of(const ServeOptions& options, const std::string& id);
 
 }  // namespace braid::app

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <initializer_list>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace braid::app {
@@ -164,6 +165,22 @@ TEST(CommandLine, DraftsAreForAllModelsOrOneEach) {
   EXPECT_THAT(mistake({"serve", "a.gguf", "b.gguf", "c.gguf", "--draft", "x", "--draft", "y"}),
               HasSubstr("--draft is given 2 times for 3 models"));
   EXPECT_THAT(mistake({"serve", "--draft", "x", "--speculate", "off"}), HasSubstr("--draft contradicts --speculate off"));
+}
+
+TEST(CommandLine, EachModelHasItsPartOfTheDisk) {
+  const auto part = [](const ServeOptions& options, const char* id) {
+    const DiskOptions disk = disk_options_of(options, id);
+    return std::pair(disk.directory, disk.limit);
+  };
+  const auto one = std::get<ServeOptions>(parse({"serve", "a.gguf", "--kv-disk", "/d", "--kv-disk-limit", "16GB"}));
+  EXPECT_EQ(part(one, "a"), std::pair(std::string("/d"), std::uint64_t{12'000'000'000}));
+  EXPECT_EQ(part(one, "hub/b:latest"), std::pair(std::string("/d/hub_b:latest"), std::uint64_t{1'000'000'000})) << "of the registry";
+  const auto two = std::get<ServeOptions>(parse({"serve", "a.gguf", "b.gguf", "--kv-disk", "/d", "--kv-disk-limit", "16GB"}));
+  EXPECT_EQ(part(two, "b"), std::pair(std::string("/d/b"), std::uint64_t{6'000'000'000}));
+  EXPECT_EQ(part(two, "c"), std::pair(std::string("/d/c"), std::uint64_t{1'000'000'000}));
+  const auto folder = std::get<ServeOptions>(parse({"serve", "--models-dir", "/m", "--kv-disk", "/d", "--kv-disk-limit", "16GB"}));
+  EXPECT_EQ(part(folder, "a"), std::pair(std::string("/d/a"), std::uint64_t{4'000'000'000}));
+  EXPECT_EQ(part(std::get<ServeOptions>(parse({"serve", "a.gguf"})), "a").first, "");
 }
 
 TEST(CommandLine, CheckpointsHaveAnIntervalAndMemory) {
