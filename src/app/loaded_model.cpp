@@ -166,6 +166,15 @@ Result<std::shared_ptr<const model::LoadedTensors>> tensors_of(const std::string
   return std::make_shared<const model::LoadedTensors>(std::move(*tensors));
 }
 
+// Those that take the place of the model's own; none: it keeps them.
+Result<std::vector<text::TemplateSource>> chat_templates(const ModelOptions& options, const files::GgufFile& file) {
+  if (!options.chat_template.empty()) return read_chat_template_file(options.chat_template);
+  if (options.usual_template.empty()) return std::vector<text::TemplateSource>();
+  const auto own = text::read_template_sources(file);
+  if (!own) return own.error();
+  return own->empty() ? read_chat_template_file(options.usual_template) : std::vector<text::TemplateSource>();
+}
+
 // What a folder's own files say of vectors.
 Result<void> read_vector_rules(const std::string& path, LoadedModel& loaded) {
   if (!files::is_folder(path)) return {};
@@ -240,13 +249,9 @@ Result<LoadedModel> load_weights(const ModelOptions& options, const files::GgufF
   loaded.defaults = sampling_defaults(file);
 
   if (const Result<void> read = read_vector_rules(options.model, loaded); !read) return read.error();
-  std::vector<text::TemplateSource> templates;
-  if (!options.chat_template.empty()) {
-    auto read = read_chat_template_file(options.chat_template);
-    if (!read) return read.error();
-    templates = std::move(*read);
-  }
-  auto codec = text::ModelCodec::from_gguf(file, std::move(templates));
+  auto templates = chat_templates(options, file);
+  if (!templates) return templates.error();
+  auto codec = text::ModelCodec::from_gguf(file, std::move(*templates));
   if (!codec) return codec.error();
   loaded.codec = std::move(*codec);
   for (const std::string& warning : loaded.codec->warnings()) spdlog::warn("{}", warning);

@@ -47,6 +47,7 @@ struct ModelOptions {
   bool fast_weights = false;                      // some are rotated and rounded again (model::Packing)
   std::int32_t block_size = 16;                   // tokens of a KV block
   std::string chat_template;                      // a Jinja or Hugging Face file instead of the model's own; empty: none
+  std::string usual_template;                     // a file: the same, where the model brings none
   std::optional<kernels::Isa> isa;                // the best of this machine otherwise
   RankOptions ranks;
 };

@@ -50,6 +50,8 @@ class Creation {
       return invalid_argument("'adapters' are not supported: nothing here applies them; merge the adapter into the weights first",
                               "adapters");
     if (const Result<void> checked = check_settings(recipe_.settings); !checked) return checked;
+    if (tools_.check_template && !recipe_.settings.template_text.empty())
+      if (const Result<void> checked = tools_.check_template(recipe_.settings.template_text); !checked) return checked;
     if (const Result<void> taken = recipe_.from.empty() ? take_files() : take_from(); !taken) return taken;
     if (!recipe_.quantize.empty())
       if (const Result<void> done = quantize(); !done) return done;

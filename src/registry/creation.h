@@ -17,6 +17,8 @@ struct WeightTools {
   std::function<Result<void>(const std::string& from, const std::string& to, const std::string& type,
                              const std::function<bool(std::uint64_t done, std::uint64_t total)>& go_on)>
       quantize;
+  // Whether a chat template can be used, Jinja's or Go's; may be empty.
+  std::function<Result<void>(const std::string& text)> check_template = {};
 };
 
 Result<void> create_model(Library& library, const WeightTools& tools, const ModelRecipe& recipe, const ProgressSink& progress);

@@ -1,5 +1,6 @@
 #include "text/chat_template.h"
 
+#include "text/go_template/chat.h"
 #include "text/jinja/from_value.h"
 #include "text/jinja/program.h"
 
@@ -9,11 +10,17 @@ namespace braid::text {
 
 ChatTemplate::ChatTemplate(std::unique_ptr<const jinja::Program> program, std::string bos_token, std::string eos_token)
     : program_(std::move(program)), bos_token_(std::move(bos_token)), eos_token_(std::move(eos_token)) {}
+ChatTemplate::ChatTemplate(std::unique_ptr<const go::ChatProgram> program) : go_(std::move(program)) {}
 ChatTemplate::ChatTemplate(ChatTemplate&&) noexcept = default;
 ChatTemplate& ChatTemplate::operator=(ChatTemplate&&) noexcept = default;
 ChatTemplate::~ChatTemplate() = default;
 
 Result<ChatTemplate> ChatTemplate::parse(std::string_view source, std::string bos_token, std::string eos_token) {
+  if (go::is_go_template(source)) {
+    Result<go::ChatProgram> program = go::ChatProgram::parse(source);
+    if (!program) return program.error();
+    return ChatTemplate(std::make_unique<const go::ChatProgram>(std::move(*program)));
+  }
   auto program = jinja::Program::parse(source);
   if (!program) return program.error();
   return ChatTemplate(std::make_unique<const jinja::Program>(std::move(*program)), std::move(bos_token), std::move(eos_token));
@@ -22,6 +29,7 @@ Result<ChatTemplate> ChatTemplate::parse(std::string_view source, std::string bo
 // The variables that chat templates are written for. What `kwargs` names wins, but over messages, tools and
 // add_generation_prompt, which the request has in fields of their own.
 Result<std::string> ChatTemplate::render(const ChatPrompt& prompt) const {
+  if (go_ != nullptr) return go_->render(prompt);
   jinja::Variables variables;
   if (const auto* kwargs = prompt.kwargs.get_if<ValueDict>()) {
     for (const auto& [name, value] : *kwargs) variables.emplace_back(name, jinja::to_object(value));

@@ -1,4 +1,4 @@
-// A model's own chat template, rendered by the Jinja interpreter in jinja/.
+// A model's own chat template, rendered by the Jinja interpreter in jinja/ or, of Ollama's library, by that of Go's templates in go_template/.
 #pragma once
 
 #include "braid/result.h"
@@ -13,6 +13,9 @@ namespace braid::text {
 namespace jinja {
 class Program;
 }
+namespace go {
+class ChatProgram;
+}
 
 // Immutable after parse: render() may be called from any thread.
 class ChatTemplate {
@@ -26,10 +29,15 @@ class ChatTemplate {
 
   Result<std::string> render(const ChatPrompt& prompt) const;
 
+  // Whether it is Go's, which takes roles in any order.
+  bool is_go() const { return go_ != nullptr; }
+
  private:
   ChatTemplate(std::unique_ptr<const jinja::Program> program, std::string bos_token, std::string eos_token);
+  explicit ChatTemplate(std::unique_ptr<const go::ChatProgram> program);
   std::unique_ptr<const jinja::Program> program_;
   std::string bos_token_, eos_token_;
+  std::unique_ptr<const go::ChatProgram> go_;  // in its place
 };
 
 }  // namespace braid::text

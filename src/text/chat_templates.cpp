@@ -23,7 +23,7 @@ Result<std::vector<TemplateSource>> read_template_sources(const files::GgufFile&
 ChatTemplates::ChatTemplates(std::vector<TemplateSource> sources, const std::string& bos_token, const std::string& eos_token) {
   for (TemplateSource& source : sources) {
     Result<ChatTemplate> program = ChatTemplate::parse(source.text, bos_token, eos_token);
-    const RoleRules roles = program ? find_role_rules(*program) : RoleRules{};
+    const RoleRules roles = program && !program->is_go() ? find_role_rules(*program) : RoleRules{};
     entries_.push_back({std::move(source), std::move(program), roles});
   }
 }

@@ -7,6 +7,7 @@
 #include "model/families/families.h"
 #include "model/quantization_mix.h"
 #include "registry/local_registry.h"
+#include "text/chat_template.h"
 #include "text/ggml_tokenizer.h"
 
 #include <cstdlib>
@@ -59,12 +60,19 @@ Result<void> quantize(const std::string& from, const std::string& to, const std:
   }
 }
 
+Result<void> check_template(const std::string& text) {
+  const Result<text::ChatTemplate> parsed = text::ChatTemplate::parse(text, "", "");
+  if (parsed) return {};
+  return invalid_argument(fmt::format("'template' cannot be used: {}", parsed.error().message), "template");
+}
+
 registry::LocalRegistryOptions local_options(const DataOptions& options, const std::string& folder) {
   registry::LocalRegistryOptions local;
   local.library.data_folder = folder;
   local.library.warn = [](const std::string& sentence) { spdlog::warn("{}", sentence); };
   local.remote = remote_options(options);
   local.tools.quantize = quantize;
+  local.tools.check_template = check_template;
   return local;
 }
 

@@ -4,6 +4,7 @@
 #include "app/served_models.h"
 #include "braid/model_name.h"
 #include "files/hf_folder.h"
+#include "text/go_template/chat.h"
 
 #include <algorithm>
 #include <chrono>
@@ -129,11 +130,14 @@ class Scan {
   std::vector<FoundModel>& found_;
 };
 
-// What its maker wants; a template in Jinja's form takes the place of that of the weights.
-void add_settings(ModelRegistry& registry, const std::string& name, ServedModelOptions& options) {
-  Result<ModelSettings> settings = registry.settings(name);
-  if (!settings) return spdlog::warn("{}: {}", name, settings.error().message);
-  if (settings->template_text.find("{%") != std::string::npos) options.model.chat_template = settings->template_file;
+// What its maker wants. A template takes the place of that of the weights, but for one in Go's form that came with them: what the weights say
+// themselves is their own.
+void add_settings(ModelRegistry& registry, const StoredModel& stored, ServedModelOptions& options) {
+  Result<ModelSettings> settings = registry.settings(stored.name);
+  if (!settings) return spdlog::warn("{}: {}", stored.name, settings.error().message);
+  const bool is_of_weights = stored.source == "pulled" && text::go::is_go_template(settings->template_text);
+  if (!settings->template_text.empty())
+    (is_of_weights ? options.model.usual_template : options.model.chat_template) = settings->template_file;
   options.settings = std::make_shared<const ModelSettings>(std::move(*settings));
 }
 
@@ -153,7 +157,7 @@ void add_stored(const ServeOptions& options, ModelRegistry& registry, std::set<s
     model.options.id = std::move(id);
     model.bytes = stored.bytes;
     model.modified = stored.modified;
-    add_settings(registry, stored.name, model.options);
+    add_settings(registry, stored, model.options);
     model.options.on_loaded = [&registry, name = stored.name] { registry.note_use(name); };
   }
 }
