@@ -35,13 +35,14 @@ function withHead(weights) {
   return Buffer.concat([size, Buffer.from(text), ...parts]);
 }
 
-// head: of Qwen's.
-export function recurrentModel(t, name = "lfm2", { head = false } = {}) {
+// head: of Qwen's. template: of its chats; none otherwise.
+export function recurrentModel(t, name = "lfm2", { head = false, template } = {}) {
   const folder = path.join(temporaryFolder(t), name);
   mkdirSync(folder);
   const source = path.join(sourceFolder, "test/model/reference/folders", name);
   for (const file of ["config.json", "model.safetensors"]) copyFileSync(path.join(source, file), path.join(folder, file));
   if (head) writeFileSync(path.join(folder, "model.safetensors"), withHead(readFileSync(path.join(source, "model.safetensors"))));
+  if (template !== undefined) writeFileSync(path.join(folder, "chat_template.jinja"), template);
   const tokens = ["<s>", "</s>", "<pad>", "Ġ", "Ċ"];
   for (let code = 0x21; code < 0x7f; ++code) tokens.push(String.fromCharCode(code));
   while (tokens.length < words) tokens.push(`<unused${tokens.length}>`);
