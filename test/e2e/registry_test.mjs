@@ -90,6 +90,42 @@ test("what has been made answers, as its maker wants", async (t) => {
   await eventually("it is gone", async () => (await post(`${server.url}/api/chat`, { model: "short", messages, stream: false })).status === 404);
 });
 
+test("a template in Go's form writes the chats of what was made with it", async (t) => {
+  const { server, client } = await start(t, ["--kv-memory", "256M"]);
+  await makeBase(server, client);
+  const template = '{{ if .System }}<|im_start|>system\n{{ .System }}<|im_end|>\n{{ end }}{{ if .Prompt }}<|im_start|>user\n{{ .Prompt }}<|im_end|>\n{{ end }}<|im_start|>assistant\n{{ .Response }}<|im_end|>\n';
+  const exact = { temperature: 0, repeat_penalty: 1 };
+  const messages = [{ role: "user", content: "What is 17 + 25?" }];
+  await client.create({ model: "same", from: "base", template, parameters: exact });
+  assert.equal((await client.chat({ model: "same", messages })).message.content, "17 + 25 = 42.");
+  await client.create({ model: "other", from: "base", template: '{{ range .Messages }}[{{ .Role }}] {{ .Content }}{{ end }} {{ json .Tools }}', parameters: exact });
+  const rendered = await (await post(`${server.url}/apply-template`, { model: "other", messages })).json();
+  assert.equal(rendered.prompt, "[user] What is 17 + 25? null");
+  const long = [{ role: "system", content: "Be brief." }, ...messages, { role: "assistant", content: "42" }, { role: "user", content: "Sure?" }];
+  const turns = await (await post(`${server.url}/apply-template`, { model: "same", messages: long })).json();
+  assert.equal(turns.prompt, "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nWhat is 17 + 25?<|im_end|>\n<|im_start|>assistant\n42<|im_end|>\n" +
+    "<|im_start|>user\nSure?<|im_end|>\n<|im_start|>assistant\n");
+});
+
+test("what a model of the registry has computed is found on disk by the next server", async (t) => {
+  const disk = temporaryFolder(t);
+  const data = temporaryFolder(t);
+  const args = ["--kv-memory", "256M", "--kv-disk", disk, "--kv-disk-write", "through", "--kv-disk-read", "always"];
+  const ask = async (server) => (await (await post(`${server.url}/v1/completions`, {
+    model: "base", prompt: "Once upon a time, a brave fox named Luna lived in the castle. ".repeat(4), max_tokens: 8, temperature: 0 })).json());
+  const first = await start(t, args, { BRAID_DATA_DIR: data });
+  await makeBase(first.server, first.client);
+  const cold = await ask(first.server);
+  assert.equal(cold.usage.prompt_tokens_details.cached_tokens, 0);
+  assert.ok(existsSync(path.join(disk, "base")), "a folder of its own");
+  first.server.child.kill("SIGTERM");
+  await first.server.exited;
+  const second = await start(t, args, { BRAID_DATA_DIR: data });
+  const warm = await ask(second.server);
+  assert.ok(warm.usage.prompt_tokens_details.cached_tokens > 0);
+  assert.equal(warm.choices[0].text, cold.choices[0].text);
+});
+
 test("a file that is copied into a watched folder can be asked for, once it is whole", async (t) => {
   const models = temporaryFolder(t);
   const { server, client } = await start(t, ["--models-dir", models, "--kv-memory", "256M"]);
@@ -123,6 +159,7 @@ test("what cannot be made says why, and leaves nothing", async (t) => {
   await refused({ model: "x", from: "base", parameters: { stop: {} } }, 400, /the parameter 'stop'/);
   await refused({ model: "x", from: "base", adapters: { a: digestOf(demo()) } }, 400, /'adapters' are not supported/);
   await refused({ model: "x", from: "base", quantize: "q0" }, 400, /'q0' is no quantisation/);
+  await refused({ model: "x", from: "base", template: "a\n{{ if .Prompt }}" }, 400, /'template' cannot be used: the template, line 2: a block has no end/);
   await assert.rejects(client.create({ model: "x", from: "nothing" }), /not found/);
   const wrong = await fetch(`${server.url}/api/blobs/sha256:${"1".repeat(64)}`, { method: "POST", body: "abc" });
   assert.equal(wrong.status, 400);
