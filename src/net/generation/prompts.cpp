@@ -45,7 +45,10 @@ void add_texts(AnswerSyntax& syntax, const ToolFunction& function) {
   }
 }
 
-bool knows_tools(std::string_view source) { return source.find("tools") != std::string_view::npos; }
+// Jinja's variable, or Go's field.
+bool knows_tools(std::string_view source) {
+  return source.find("tools") != std::string_view::npos || source.find(".Tools") != std::string_view::npos;
+}
 
 // Whether the template looks for messages without content.
 bool asks_for_none(std::string_view source) {
