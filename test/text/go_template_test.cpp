@@ -88,14 +88,14 @@ TEST(GoTemplate, NamesWhatIsWrongAndItsLine) {
   EXPECT_THAT(wrong("{{ $x }}"), HasSubstr("failed: the template, line 1: there is no variable '$x'"));
   EXPECT_THAT(wrong("{{ index .A 1 }}"), HasSubstr("failed: the template: 'index' wants"));
   EXPECT_THAT(wrong("{{ not 1 2 }}"), HasSubstr("'not' takes 1 arguments, not 2"));
-  EXPECT_THAT(wrong(std::string(5000, '(').insert(0, "{{")), HasSubstr("parentheses nest too deeply"));
+  EXPECT_THAT(wrong("{{" + std::string(5000, '(') + "}}"), HasSubstr("parentheses nest too deeply"));
   std::string blocks;
   for (int i = 0; i < 1000; ++i) blocks += "{{ if 1 }}";
   EXPECT_THAT(wrong(blocks), HasSubstr("blocks nest too deeply"));
   std::string loops;
   for (int i = 0; i < 6; ++i) loops += "{{ range 1000 }}";
   for (int i = 0; i < 6; ++i) loops += "{{ end }}";
-  EXPECT_THAT(wrong(loops), HasSubstr("it writes too much"));
+  EXPECT_THAT(wrong(loops), HasSubstr("it loops too often"));
 }
 
 Value says(const char* role, const char* words) { return dict({{"role", role}, {"content", words}}); }

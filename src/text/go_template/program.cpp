@@ -12,7 +12,7 @@
 namespace braid::text::go {
 namespace {
 
-constexpr std::int64_t kMostNodes = 5'000'000;             // that one execution visits
+constexpr std::int64_t kMostNodes = 1'000'000;             // that one execution visits, and turns of its loops
 constexpr std::size_t kMostBytes = std::size_t{64} << 20;  // that it writes
 
 // "ToolCallID" as JSON has it: "tool_call_id".
@@ -55,7 +55,7 @@ class Execution {
     Flow flow = Flow::kOn;
     for (const Node& node : nodes) {
       if (node.place > last_) break;
-      if (++visited_ > kMostNodes || out_.size() > kMostBytes) return fault(node.pipeline.line, "it writes too much");
+      if (++visited_ > kMostNodes || out_.size() > kMostBytes) return fault(node.pipeline.line, "it loops too often, or writes too much");
       Result<Flow> next = execute(node, dot);
       if (!next) return next;
       flow = *next;
@@ -133,6 +133,8 @@ class Execution {
       return fault(node.pipeline.line, "'range' wants a list, an object or a number");
     }
     if (items.empty()) return execute(node.otherwise, dot);
+    visited_ += static_cast<std::int64_t>(items.size());
+    if (visited_ > kMostNodes) return fault(node.pipeline.line, "it loops too often");
     for (const auto& [place, item] : items) {
       const std::size_t known = variables_.size();
       const auto& names = node.pipeline.variables;
