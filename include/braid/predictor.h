@@ -24,8 +24,11 @@ class PendingPrediction {
   // The outputs in the order in which they were asked for, once; nullopt: they are not there yet.
   virtual std::optional<Result<std::vector<Tensor>>> try_take() = 0;
 
-  // Whether its first step has begun.
+  // Whether it has left the queue; it may come back there once.
   virtual bool started() const { return true; }
+
+  // What destroying it does, at once and also while it is waited for: it ends with kCancelled, unless it has ended.
+  virtual void cancel() = 0;
 
   // Notified when they are. It has one waiter.
   virtual Signal& arrived() = 0;
@@ -49,20 +52,23 @@ class Predictor {
   virtual std::span<const TensorSignature> outputs() const = 0;
 
   // `given` in the order of inputs(); `wanted` are places in outputs(). kInvalidArgument: an input is missing, or its type or shape is not
-  // the declared one (the path is "inputs.NAME"); kOverloaded: too many wait; kDraining: the server is shutting down.
-  virtual Result<std::unique_ptr<PendingPrediction>> submit(std::vector<std::optional<Tensor>> given, std::vector<std::size_t> wanted) = 0;
+  // the declared one (the path is "inputs.NAME"); kOverloaded: too many wait; kDraining: the server is shutting down. `priority`: as
+  // GenerationRequest's.
+  virtual Result<std::unique_ptr<PendingPrediction>> submit(std::vector<std::optional<Tensor>> given, std::vector<std::size_t> wanted,
+                                                            std::int32_t priority) = 0;
 
   virtual PredictorStats stats() const { return {}; }
 
   // Null: its outputs are no policy's.
   virtual const PolicyForm* policy() const { return nullptr; }
 
-  // Only of a policy; as submit(), and before what waits there. The outputs are the actions, int64 or, of Gaussians, float32, shaped as the
+  // Only of a policy; as submit(). The outputs are the actions, int64 or, of Gaussians, float32, shaped as the
   // policy's logits or means without their last dimension where a row has one action; their log-probabilities, one for a row; the values, if
   // the policy has them; and its states in their order. kInvalidArgument also: there are as many seeds as rows, or one ("seed").
-  virtual Result<std::unique_ptr<PendingPrediction>> act(std::vector<std::optional<Tensor>> given, ActionDraw draw) {
+  virtual Result<std::unique_ptr<PendingPrediction>> act(std::vector<std::optional<Tensor>> given, ActionDraw draw, std::int32_t priority) {
     (void)given;
     (void)draw;
+    (void)priority;
     return invalid_argument("the network is no policy", "model");
   }
 };

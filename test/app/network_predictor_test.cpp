@@ -43,7 +43,7 @@ struct Predictors : testing::Test {
   asio::io_context loop;
   sched::ComputeStrand strand{loop};
   kernels::ThreadTeam team{2};
-  NetworkPredictor predictor{loop, strand, load("mlp"), team, 100};
+  NetworkPredictor predictor{loop, strand, load("mlp"), team, {.most_waiting = 100}};
 
   std::vector<Tensor> solo(const Tensor& x) {
     const std::shared_ptr<const model::Network> network = load("mlp");
@@ -60,7 +60,7 @@ TEST_F(Predictors, GiveEachClientItsOwnAnswerWhoeverElseLeaves) {
   std::vector<std::unique_ptr<PendingPrediction>> tickets;
   for (int i = 0; i < 60; ++i) {
     inputs.push_back(observation(random));
-    tickets.push_back(predictor.submit({inputs.back()}, {0, 3}).value());
+    tickets.push_back(predictor.submit({inputs.back()}, {0, 3}, 0).value());
     if (i % 3 == 1) tickets[static_cast<std::size_t>(i)].reset();
     if (i % 7 == 6) loop.poll_one();
   }
@@ -83,7 +83,7 @@ TEST_F(Predictors, JoinTheRowsOfThoseThatWaitTogether) {
   std::vector<std::unique_ptr<PendingPrediction>> tickets;
   for (int i = 0; i < 21; ++i) {
     inputs.push_back(observation(random));
-    tickets.push_back(predictor.submit({inputs.back()}, {0, 3}).value());
+    tickets.push_back(predictor.submit({inputs.back()}, {0, 3}, 0).value());
   }
   EXPECT_EQ(predictor.stats().running, 1U);
   EXPECT_EQ(predictor.stats().waiting, 20U);
@@ -102,11 +102,11 @@ TEST_F(Predictors, JoinTheRowsOfThoseThatWaitTogether) {
 
 // Others' outputs are evaluated apart, and what one gets wrong costs the others nothing.
 TEST_F(Predictors, JoinOnlyWhatFitsAndFailAlone) {
-  NetworkPredictor tokens(loop, strand, load("tokens"), team, 100);
+  NetworkPredictor tokens(loop, strand, load("tokens"), team, {.most_waiting = 100});
   const auto submit = [&](std::int64_t id, std::int64_t time, std::size_t output) {
     Tensor ids = Tensor::zeros(ElementType::kInt64, {1, time});
     ids.integers.back() = id;
-    return tokens.submit({std::move(ids)}, {output}).value();
+    return tokens.submit({std::move(ids)}, {output}, 0).value();
   };
   std::vector<std::unique_ptr<PendingPrediction>> tickets;
   tickets.push_back(submit(1, 2, 0));  // on the strand at once
@@ -131,26 +131,28 @@ TEST_F(Predictors, JoinOnlyWhatFitsAndFailAlone) {
 }
 
 TEST_F(Predictors, RefuseWhatDoesNotFitAndWhatIsTooMuch) {
-  EXPECT_EQ(predictor.submit({Tensor::zeros(ElementType::kFloat32, {2, 8})}, {0}).error().param, "inputs.x");
+  EXPECT_EQ(predictor.submit({Tensor::zeros(ElementType::kFloat32, {2, 8})}, {0}, 0).error().param, "inputs.x");
   std::vector<std::unique_ptr<PendingPrediction>> tickets;
   std::optional<Error> refusal;
   for (int i = 0; i < 202 && !refusal; ++i) {  // the loop does not run, so what is posted does not come back
-    auto ticket = predictor.submit({Tensor::zeros(ElementType::kFloat32, {2, 7})}, {0});
+    auto ticket = predictor.submit({Tensor::zeros(ElementType::kFloat32, {2, 7})}, {0}, 0);
     ticket ? tickets.push_back(std::move(*ticket)) : static_cast<void>(refusal = ticket.error());
   }
   ASSERT_TRUE(refusal);
   EXPECT_EQ(refusal->code, ErrorCode::kOverloaded);
-  EXPECT_EQ(predictor.stats().refused, 1U);
+  EXPECT_EQ(refusal->queue_position, 101U);
+  EXPECT_EQ(predictor.submit({Tensor::zeros(ElementType::kFloat32, {2, 7})}, {0}, -1).error().queue_position, 1U);
+  EXPECT_EQ(predictor.stats().refused, 2U);
   EXPECT_EQ(tickets.size(), 101U);  // one was posted
   tickets.clear();
-  EXPECT_TRUE(predictor.submit({Tensor::zeros(ElementType::kFloat32, {2, 7})}, {0}));  // who left waits no more
+  EXPECT_TRUE(predictor.submit({Tensor::zeros(ElementType::kFloat32, {2, 7})}, {0}, 0));  // who left waits no more
   loop.run();
 }
 
 TEST_F(Predictors, ActWithTheDrawsOfTheirOutputs) {
   std::mt19937 random(9);
   const Tensor x = observation(random);
-  auto acting = predictor.act({x}, {.seeds = {4}, .step = 2}).value();
+  auto acting = predictor.act({x}, {.seeds = {4}, .step = 2}, 0).value();
   const auto expected = model::choose_actions(*predictor.policy(), {.seeds = {4}, .step = 2}, solo(x)).value();  // of logits and values
   loop.run();
   const auto acted = acting->try_take();
@@ -159,11 +161,11 @@ TEST_F(Predictors, ActWithTheDrawsOfTheirOutputs) {
   EXPECT_EQ((*acted)->at(0).integers, expected[0].integers);
   EXPECT_EQ((*acted)->at(1).floats, expected[1].floats);
   EXPECT_EQ((*acted)->at(2).floats, expected[2].floats);
-  NetworkPredictor plain(loop, strand, load("lstm"), team, 100);
-  EXPECT_EQ(plain.act({Tensor::zeros(ElementType::kFloat32, {1, 1, 5}), std::nullopt, std::nullopt}, {}).error().param, "model");
+  NetworkPredictor plain(loop, strand, load("lstm"), team, {.most_waiting = 100});
+  EXPECT_EQ(plain.act({Tensor::zeros(ElementType::kFloat32, {1, 1, 5}), std::nullopt, std::nullopt}, {}, 0).error().param, "model");
 }
 
-TEST_F(Predictors, ActBeforeWhatElseWaits) {
+TEST_F(Predictors, KeepTheOrderOfPriorities) {
   std::mt19937 random(9);
   const Tensor x = observation(random);
   std::vector<int> order;
@@ -171,16 +173,64 @@ TEST_F(Predictors, ActBeforeWhatElseWaits) {
     while (!pending->try_take()) co_await pending->arrived().wait();
     order.push_back(number);
   };
-  asio::co_spawn(loop, note(0, predictor.submit({x}, {0}).value()), asio::detached);  // its step is out
-  asio::co_spawn(loop, note(1, predictor.submit({x}, {0}).value()), asio::detached);
-  asio::co_spawn(loop, note(2, predictor.act({x}, {}).value()), asio::detached);
+  asio::co_spawn(loop, note(0, predictor.submit({x}, {0}, 0).value()), asio::detached);  // its step is out
+  asio::co_spawn(loop, note(1, predictor.submit({x}, {0}, 5).value()), asio::detached);
+  asio::co_spawn(loop, note(2, predictor.submit({x}, {0}, 0).value()), asio::detached);
+  asio::co_spawn(loop, note(3, predictor.act({x}, {}, -10).value()), asio::detached);
+  asio::co_spawn(loop, note(4, predictor.submit({x}, {0}, -3).value()), asio::detached);
   loop.run();
-  EXPECT_EQ(order, (std::vector<int>{0, 2, 1}));
+  EXPECT_EQ(order, (std::vector<int>{0, 3, 4, 2, 1}));
+}
+
+// Of a million steps of time, which take seconds.
+Tensor long_observation() { return Tensor::zeros(ElementType::kFloat32, {1, 1'000'000, 5}); }
+
+TEST_F(Predictors, LeaveLongOnesForOthersOfTheStrandAndOfTheirOwn) {
+  NetworkPredictor recurrent(loop, strand, load("gru"), team, {.most_waiting = 100});
+  auto endless = recurrent.submit({long_observation(), std::nullopt}, {1}, 0).value();
+  auto later = recurrent.submit({long_observation(), std::nullopt}, {1}, 0).value();
+  std::mt19937 random(5);
+  auto of_another = predictor.submit({observation(random)}, {0}, 0).value();
+  auto of_the_same = recurrent.submit({Tensor::zeros(ElementType::kFloat32, {1, 3, 5}), std::nullopt}, {1}, 0).value();
+  const auto ended = [](const auto& outcome) { return outcome && outcome->has_value(); };
+  bool another = false;
+  bool same = false;
+  while ((!another || !same) && loop.run_one() > 0) {
+    another = another || ended(of_another->try_take());
+    same = same || ended(of_the_same->try_take());
+  }
+  EXPECT_TRUE(another && same);
+  EXPECT_FALSE(endless->try_take());
+  EXPECT_TRUE(endless->started());
+  EXPECT_FALSE(later->started());  // two long ones would keep twice the values
+  EXPECT_EQ(recurrent.stats().evaluations, 2U);
+  endless.reset();
+  later->cancel();
+  EXPECT_EQ(later->try_take()->error().code, ErrorCode::kCancelled);
+  loop.run();
+  EXPECT_EQ(recurrent.stats().finished, 1U);  // what nobody waits for was not computed to its end
+  EXPECT_EQ(recurrent.stats().running, 0U);
+}
+
+TEST_F(Predictors, EndAtOnceWhenTheyAreCancelled) {
+  std::mt19937 random(6);
+  auto runs = predictor.submit({observation(random)}, {0}, 0).value();
+  auto waits = predictor.submit({observation(random)}, {0}, 0).value();
+  const Tensor x = observation(random);
+  auto other = predictor.submit({x}, {0, 3}, 0).value();
+  runs->cancel();
+  waits->cancel();
+  EXPECT_EQ(runs->try_take()->error().code, ErrorCode::kCancelled);
+  EXPECT_EQ(waits->try_take()->error().code, ErrorCode::kCancelled);
+  waits->cancel();  // it has ended
+  EXPECT_FALSE(waits->try_take());
+  loop.run();
+  EXPECT_EQ(other->try_take()->value().at(0).floats, solo(x)[0].floats);
 }
 
 TEST_F(Predictors, EndWhatWasAcceptedBeforeTheyAreDrained) {
-  auto first = predictor.submit({Tensor::zeros(ElementType::kFloat32, {2, 7})}, {0}).value();
-  auto second = predictor.submit({Tensor::zeros(ElementType::kFloat32, {2, 7})}, {0}).value();
+  auto first = predictor.submit({Tensor::zeros(ElementType::kFloat32, {2, 7})}, {0}, 0).value();
+  auto second = predictor.submit({Tensor::zeros(ElementType::kFloat32, {2, 7})}, {0}, 0).value();
   predictor.begin_drain();
   bool drained = false;
   asio::co_spawn(
@@ -191,12 +241,12 @@ TEST_F(Predictors, EndWhatWasAcceptedBeforeTheyAreDrained) {
   EXPECT_TRUE(drained);
   EXPECT_TRUE(first->try_take()->has_value());
   EXPECT_TRUE(second->try_take()->has_value());
-  EXPECT_EQ(predictor.submit({Tensor::zeros(ElementType::kFloat32, {2, 7})}, {0}).error().code, ErrorCode::kDraining);
+  EXPECT_EQ(predictor.submit({Tensor::zeros(ElementType::kFloat32, {2, 7})}, {0}, 0).error().code, ErrorCode::kDraining);
 }
 
 TEST_F(Predictors, AnswerWhatIsAbortedWithTheReason) {
   std::vector<std::unique_ptr<PendingPrediction>> tickets;
-  for (int i = 0; i < 3; ++i) tickets.push_back(predictor.submit({Tensor::zeros(ElementType::kFloat32, {2, 7})}, {0}).value());
+  for (int i = 0; i < 3; ++i) tickets.push_back(predictor.submit({Tensor::zeros(ElementType::kFloat32, {2, 7})}, {0}, 0).value());
   predictor.abort_remaining({ErrorCode::kDraining, "enough", ""});
   loop.run();
   EXPECT_TRUE(tickets[0]->try_take().has_value());  // it was on the strand
@@ -204,12 +254,12 @@ TEST_F(Predictors, AnswerWhatIsAbortedWithTheReason) {
 }
 
 TEST_F(Predictors, TakeTurnsWithOthersOnTheSameStrand) {
-  NetworkPredictor other(loop, strand, load("gru"), team, 100);
+  NetworkPredictor other(loop, strand, load("gru"), team, {.most_waiting = 100});
   std::mt19937 random(5);
   std::vector<std::unique_ptr<PendingPrediction>> tickets;
   for (int i = 0; i < 40; ++i) {
-    tickets.push_back(predictor.submit({observation(random)}, {0}).value());
-    tickets.push_back(other.submit({Tensor::zeros(ElementType::kFloat32, {2, 3, 5}), std::nullopt}, {0, 1}).value());
+    tickets.push_back(predictor.submit({observation(random)}, {0}, 0).value());
+    tickets.push_back(other.submit({Tensor::zeros(ElementType::kFloat32, {2, 3, 5}), std::nullopt}, {0, 1}, 0).value());
     if (i % 2 == 0) loop.poll_one();
   }
   loop.run();

@@ -34,7 +34,7 @@ struct Updates : testing::Test {
   asio::thread_pool workers{1};
   LoadedNetwork loaded = load_network(kFolder, "mlp", kernels::best_kernel_table(), kernels::WeightType::kF32).value();
   const std::shared_ptr<const files::ByteSource> first = loaded.first.tensors;
-  NetworkPredictor predictor{loop, strand, loaded.first.network, team, 100};
+  NetworkPredictor predictor{loop, strand, loaded.first.network, team, {.most_waiting = 100}};
   ServedNetwork served{.id = "mlp", .created = 1, .parameters = 0, .revision = loaded.first.digest, .predictor = &predictor};
   std::unique_ptr<NetworkWeights> weights =
       std::make_unique<NetworkWeights>(workers, predictor, loaded.base, std::move(loaded.first), served);
@@ -61,7 +61,7 @@ struct Updates : testing::Test {
   std::vector<float> answer() {
     Tensor x = Tensor::zeros(ElementType::kFloat32, {1, 7});
     for (std::size_t i = 0; i < 7; ++i) x.floats[i] = 0.5F * static_cast<float>(i) - 1.0F;
-    auto ticket = predictor.submit({std::move(x)}, {0, 3}).value();
+    auto ticket = predictor.submit({std::move(x)}, {0, 3}, 0).value();
     loop.restart();
     loop.run();
     const std::vector<Tensor> outputs = ticket->try_take()->value();
@@ -109,7 +109,7 @@ TEST_F(Updates, PredictionsEndOnTheWeightsThatTheyBeganWith) {
   const std::vector<float> before = answer();
   Tensor x = Tensor::zeros(ElementType::kFloat32, {1, 7});
   for (std::size_t i = 0; i < 7; ++i) x.floats[i] = 0.5F * static_cast<float>(i) - 1.0F;
-  auto ticket = predictor.submit({std::move(x)}, {0, 3}).value();
+  auto ticket = predictor.submit({std::move(x)}, {0, 3}, 0).value();
   const std::vector<float> values(20, 3.0F);
   const Result<WeightFacts> facts =
       update([&](files::SafeTensors& all) { all.tensors["value.weight"].bytes = std::as_bytes(std::span(values)); });

@@ -1,15 +1,18 @@
 // Small networks against torch's answers (reference/make_networks.py), and what their files may get wrong.
 #include "kernels/select.h"
 #include "kernels/thread_team.h"
+#include "model/networks/activations.h"
 #include "model/networks/batching.h"
 #include "model/networks/network.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <random>
 #include <simdjson.h>
@@ -422,6 +425,102 @@ TEST(NetworkRun, LeavesOutWhatNoWantedOutputNeeds) {
   };
   EXPECT_EQ(steps(0), 3);  // logits: hidden, tanh, logits
   EXPECT_EQ(steps(3), 4);  // value: hidden, tanh, relu, value
+}
+
+Tensor noise(TensorShape shape) {
+  std::mt19937 random(static_cast<std::uint32_t>(value_count(shape)));
+  std::normal_distribution<float> normal;
+  Tensor tensor = Tensor::zeros(ElementType::kFloat32, std::move(shape));
+  for (float& value : tensor.floats) value = normal(random);
+  return tensor;
+}
+
+// Of a run to its end: how many pieces it had, and how many numbers it kept between two of them at most, and behind the last.
+struct Pieces {
+  int count = 0;
+  std::size_t most_kept = 0;
+  std::size_t kept = 0;
+};
+
+Pieces count_pieces(const Network& network, Tensor x, kernels::ThreadTeam& team) {
+  std::vector<std::optional<Tensor>> inputs(network.shape().inputs.size());
+  inputs.front() = std::move(x);
+  std::vector<std::size_t> wanted(network.shape().outputs.size());
+  for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] = i;
+  NetworkRun run(network, network.complete(std::move(inputs)).value(), wanted, team);
+  Pieces pieces;
+  for (; !run.done(); ++pieces.count) {
+    EXPECT_TRUE(run.advance());
+    pieces.most_kept = std::max(pieces.most_kept, run.kept_values());
+  }
+  pieces.kept = run.kept_values();
+  return pieces;
+}
+
+// Where a layer is cut depends on how many rows there are: a row alone is cut elsewhere.
+TEST(NetworkRun, CutsLongLayersWithoutChangingBits) {
+  kernels::ThreadTeam team(2);
+  const std::pair<const char*, TensorShape> longs[] = {
+      {"mlp", {100'000, 7}}, {"gru", {3, 20'000, 5}}, {"lstm", {3, 8'000, 5}}, {"convolutions", {3, 6, 60'000}}};
+  for (const auto& [name, shape] : longs) {
+    const Network network = Files(name).load(kernels::best_kernel_table()).value();
+    const Tensor x = noise(shape);
+    EXPECT_GT(count_pieces(network, x, team).count, 20) << name;
+    const auto all = run(network, {{"x", x}}, team).value();
+    for (const std::int64_t row : {std::int64_t{1}, shape.front() - 1}) {
+      for (const auto& [output, alone] : run(network, {{"x", row_of(x, 0, row)}}, team).value()) {
+        const bool is_state = output == "hn" || output == "cn";
+        EXPECT_TRUE(alone.floats == row_of(all.at(output), is_state ? 1 : 0, row).floats) << name << " " << output << " row " << row;
+      }
+    }
+  }
+}
+
+TEST(NetworkRun, GoesOnFromAStateAsIfItHadNotBeenCut) {
+  kernels::ThreadTeam team(1);
+  const Network network = Files("gru").load(kernels::best_kernel_table()).value();
+  constexpr std::int64_t kSteps = 5'000;
+  constexpr std::int64_t kFirst = 1'234;
+  const Tensor x = noise({1, kSteps, 5});
+  const auto steps = [&x](std::int64_t begin, std::int64_t end) {
+    Tensor part{.type = ElementType::kFloat32, .shape = {1, end - begin, 5}, .floats = {}, .integers = {}};
+    part.floats.assign(x.floats.begin() + begin * 5, x.floats.begin() + end * 5);
+    return part;
+  };
+  const auto whole = run(network, {{"x", x}}, team).value();
+  const auto first = run(network, {{"x", steps(0, kFirst)}}, team).value();
+  const auto second = run(network, {{"x", steps(kFirst, kSteps)}, {"h0", first.at("hn")}}, team).value();
+  EXPECT_EQ(second.at("hn").floats, whole.at("hn").floats);
+  std::vector<float> logits = first.at("logits").floats;
+  logits.insert(logits.end(), second.at("logits").floats.begin(), second.at("logits").floats.end());
+  EXPECT_TRUE(logits == whole.at("logits").floats);
+}
+
+TEST(NetworkRun, CutsALineOfASoftmax) {
+  kernels::ThreadTeam team(1);
+  constexpr std::int64_t kRows = 200'000;
+  Tensor x = noise({kRows, 3});
+  x.floats[7] = std::numeric_limits<float>::quiet_NaN();  // of the second line
+  for (const char* type : {"softmax", "log_softmax"}) {
+    const std::string layer = std::string(R"({"name": "y", "axis": 0, "type": ")") + type + R"("})";
+    const Network network =
+        Network::load(softmax_config(R"("x": {"shape": ["batch", 3]})", layer), {}, kernels::best_kernel_table()).value();
+    EXPECT_GT(count_pieces(network, x, team).count, 20);
+    std::vector<float> expected = x.floats;
+    for (int line = 0; line < 3; ++line) (type[0] == 's' ? softmax : log_softmax)(expected.data() + line, kRows, 3);
+    const std::vector<float> got = run(network, {{"x", x}}, team).value().at("y").floats;
+    EXPECT_EQ(std::memcmp(got.data(), expected.data(), expected.size() * sizeof(float)), 0) << type;
+    EXPECT_TRUE(std::isnan(got[1]) && std::isnan(got[3 * kRows - 2]));
+  }
+}
+
+// Of the widths 7, 20, 20, 4, 4, 4, 20, 1 what a layer to come reads, and what is wanted.
+TEST(NetworkRun, KeepsOnlyWhatIsReadLater) {
+  kernels::ThreadTeam team(1);
+  const Network network = Files("mlp").load(kernels::best_kernel_table()).value();
+  const Pieces pieces = count_pieces(network, noise({1'000, 7}), team);
+  EXPECT_EQ(pieces.most_kept, 32'000U);
+  EXPECT_EQ(pieces.kept, 13'000U);
 }
 
 TEST(NetworkFiles, CutOrSpoiltOnesAreErrorsAndNeverRead) {

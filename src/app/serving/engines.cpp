@@ -56,8 +56,9 @@ Result<std::unique_ptr<Engines>> Engines::create(asio::io_context& loop, LoadedM
 
 void Engines::add(LoadedNetwork network) {
   auto member = std::make_unique<NetworkMember>();
-  member->predictor = std::make_unique<NetworkPredictor>(loop_, strand_, network.first.network, *team_,
-                                                         static_cast<std::size_t>(options_.batch.max_waiting));
+  const PredictorOptions options{.most_waiting = static_cast<std::size_t>(options_.batch.max_waiting),
+                                 .priority_ageing = options_.batch.priority_ageing};
+  member->predictor = std::make_unique<NetworkPredictor>(loop_, strand_, network.first.network, *team_, options);
   member->served = {.id = std::move(network.id),
                     .created = now_in_unix_seconds(),
                     .parameters = network.parameters,

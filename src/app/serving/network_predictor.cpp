@@ -7,6 +7,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <fmt/format.h>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 namespace braid::app {
@@ -16,9 +17,12 @@ namespace {
 namespace asio = boost::asio;
 using Clock = std::chrono::steady_clock;
 
-// What one step may take of the strand, so that answers of language models wait no longer than for a slice of a prompt. A layer is the
+// What one step may take of the strand, so that answers of language models wait no longer than for a slice of a prompt. A piece is the
 // least that a step does. Bits do not depend on where a run is left.
 constexpr std::chrono::milliseconds kMostOfStep{5};
+
+// Runs that have begun and not ended: each keeps its layers' values. Others begin when one of them ends.
+constexpr std::ptrdiff_t kMostUnderWay = 4;
 
 std::vector<TensorSignature> outputs_of(const model::Network& network) {
   std::vector<TensorSignature> outputs;
@@ -31,25 +35,43 @@ std::vector<TensorSignature> outputs_of(const model::Network& network) {
 
 }  // namespace
 
+// The first in order that may run: while another is under way, only what is short or more urgent begins.
+std::deque<std::unique_ptr<PredictionGroup>>::iterator NetworkPredictor::Executor::next_group() {
+  std::ptrdiff_t under_way = 0;
+  std::int32_t most_urgent = std::numeric_limits<std::int32_t>::max();
+  for (const auto& group : groups) {
+    if (!group->has_begun()) continue;
+    ++under_way;
+    most_urgent = std::min(most_urgent, group->priority());
+  }
+  return std::ranges::find_if(groups, [&](const auto& group) {
+    return group->has_begun() || under_way == 0 || (under_way < kMostUnderWay && (group->is_short() || group->priority() < most_urgent));
+  });
+}
+
 void NetworkPredictor::Executor::execute(const step::StepPlan&, step::StepResult&) {
   team_.pin_strand();
   const Clock::time_point until = Clock::now() + kMostOfStep;
   while (!groups.empty()) {
-    while (groups.front()->advance()) {
-      if (Clock::now() >= until) return;
+    const auto next = next_group();
+    PredictionGroup& group = **next;
+    if (!group.has_begun()) ++begun;
+    while (group.advance()) {
+      if (Clock::now() < until) continue;
+      left = &group;
+      return;
     }
-    std::ranges::copy(groups.front()->predictions(), std::back_inserter(ended));
-    groups.pop_front();
+    std::ranges::copy(group.predictions(), std::back_inserter(ended));
+    groups.erase(next);
     if (Clock::now() >= until) return;
   }
 }
 
 NetworkPredictor::NetworkPredictor(asio::io_context& loop, sched::ComputeStrand& strand, std::shared_ptr<const model::Network> network,
-                                   kernels::ThreadTeam& team, std::size_t most_waiting)
-    : network_(std::move(network)), team_(team), most_waiting_(most_waiting), policy_(network_->shape().policy),
-      inputs_(network_->shape().inputs), outputs_(outputs_of(*network_)), executor_(team),
-      lane_(
-          strand, executor_, [this] { on_returned(); }, [this] { pump(); }),
+                                   kernels::ThreadTeam& team, const PredictorOptions& options)
+    : network_(std::move(network)), team_(team), options_(options), policy_(network_->shape().policy), inputs_(network_->shape().inputs),
+      outputs_(outputs_of(*network_)), executor_(team), lane_(
+                                                            strand, executor_, [this] { on_returned(); }, [this] { pump(); }),
       drain_deadline_(loop) {}
 
 NetworkPredictor::~NetworkPredictor() { abort_remaining({ErrorCode::kDraining, "the server is shutting down", {}}); }
@@ -69,25 +91,34 @@ std::size_t NetworkPredictor::running() const {
 }
 
 Result<std::unique_ptr<PendingPrediction>> NetworkPredictor::submit(std::vector<std::optional<Tensor>> given,
-                                                                    std::vector<std::size_t> wanted) {
-  return enqueue(std::move(given), std::move(wanted), std::nullopt);
+                                                                    std::vector<std::size_t> wanted, std::int32_t priority) {
+  return enqueue(std::move(given), std::move(wanted), std::nullopt, priority);
 }
 
-Result<std::unique_ptr<PendingPrediction>> NetworkPredictor::act(std::vector<std::optional<Tensor>> given, ActionDraw draw) {
-  if (policy() == nullptr) return Predictor::act(std::move(given), std::move(draw));
-  return enqueue(std::move(given), model::outputs_of_policy(*policy()), std::move(draw));
+Result<std::unique_ptr<PendingPrediction>> NetworkPredictor::act(std::vector<std::optional<Tensor>> given, ActionDraw draw,
+                                                                 std::int32_t priority) {
+  if (policy() == nullptr) return Predictor::act(std::move(given), std::move(draw), priority);
+  return enqueue(std::move(given), model::outputs_of_policy(*policy()), std::move(draw), priority);
+}
+
+Error NetworkPredictor::overloaded(const sched::Rank& rank) const {
+  const auto place = std::distance(waiting_.begin(), waiting_.lower_bound(rank)) + 1;
+  return {.code = ErrorCode::kOverloaded,
+          .message = fmt::format("{} predictions wait already; try again later", waiting_.size()),
+          .param = {},
+          .retry_after = std::chrono::seconds(1),
+          .queue_position = static_cast<std::uint32_t>(place)};
 }
 
 Result<std::unique_ptr<PendingPrediction>> NetworkPredictor::enqueue(std::vector<std::optional<Tensor>> given,
-                                                                     std::vector<std::size_t> wanted, std::optional<ActionDraw> draw) {
+                                                                     std::vector<std::size_t> wanted, std::optional<ActionDraw> draw,
+                                                                     std::int32_t priority) {
   if (refusal_) return *refusal_;
-  std::erase_if(waiting_, [](const auto& prediction) { return prediction->is_abandoned(); });
-  if (waiting_.size() >= most_waiting_) {
+  std::erase_if(waiting_, [](const auto& each) { return each.second->is_abandoned(); });
+  const sched::Rank rank(Clock::now(), priority, options_.priority_ageing, next_serial_++);
+  if (waiting_.size() >= options_.most_waiting) {
     ++counters_.refused;
-    return Error{.code = ErrorCode::kOverloaded,
-                 .message = fmt::format("{} predictions wait already; try again later", waiting_.size()),
-                 .param = {},
-                 .retry_after = std::chrono::seconds(1)};
+    return overloaded(rank);
   }
   auto inputs = network_->complete(std::move(given));
   if (!inputs) return inputs.error();
@@ -96,31 +127,46 @@ Result<std::unique_ptr<PendingPrediction>> NetworkPredictor::enqueue(std::vector
   prediction->inputs = std::move(*inputs);
   prediction->wanted = std::move(wanted);
   prediction->draw = std::move(draw);
+  prediction->priority = priority;
+  prediction->rank = rank;
   auto ticket = std::make_unique<PredictionTicket>(prediction);
-  waiting_.push_back(std::move(prediction));
+  waiting_.emplace(rank, std::move(prediction));
   pump();
   return ticket;
 }
 
-// As few groups as possible; of those that begin now.
+// As few groups as possible, of those that have not begun.
 void NetworkPredictor::form_groups() {
   const auto begun = static_cast<std::ptrdiff_t>(executor_.groups.size());
-  for (auto& prediction : waiting_) {
+  for (auto& [rank, prediction] : waiting_) {
     prediction->started = true;
-    const auto takes = [&prediction](const auto& group) { return group->take(prediction); };
+    const auto takes = [&waits = prediction](const auto& group) { return group->take(waits); };
     if (std::any_of(executor_.groups.begin() + begun, executor_.groups.end(), takes)) continue;
-    executor_.groups.push_back(std::make_unique<PredictionGroup>(team_, std::move(prediction)));
-    ++counters_.evaluations;
+    executor_.groups.push_back(std::make_unique<PredictionGroup>(team_, prediction));
   }
   waiting_.clear();
-  // Who acts waits for an answer to go on, and comes before all others.
-  std::ranges::stable_partition(executor_.groups, [](const auto& group) { return group->acts(); });
+  std::ranges::stable_sort(executor_.groups, {}, [](const auto& group) { return group->rank(); });
+}
+
+// After a step: who was not reached in it waits again, perhaps to be joined with others. What was left in the middle has had a turn.
+void NetworkPredictor::take_back() {
+  if (PredictionGroup* const left = std::exchange(executor_.left, nullptr))
+    left->set_rank(sched::Rank(Clock::now(), left->priority(), options_.priority_ageing, next_serial_++));
+  counters_.evaluations += std::exchange(executor_.begun, 0);
+  std::erase_if(executor_.groups, [this](const auto& group) {
+    if (group->has_begun()) return false;
+    for (const auto& prediction : group->predictions()) {
+      prediction->started = false;
+      waiting_.emplace(prediction->rank, prediction);
+    }
+    return true;
+  });
 }
 
 // One step of the network's is out at a time, so that the executor's groups have one owner.
 void NetworkPredictor::pump() {
   if (!lane_.idle()) return;
-  std::erase_if(waiting_, [](const auto& prediction) { return prediction->is_abandoned(); });
+  std::erase_if(waiting_, [](const auto& each) { return each.second->is_abandoned(); });
   if (waiting_.empty() && executor_.groups.empty()) {
     lane_.pass();
     return;
@@ -138,7 +184,8 @@ void NetworkPredictor::on_returned() {
     ++(prediction->outcome->has_value() ? counters_.finished : counters_.failed);
     prediction->deliver();
   }
-  if (abort_reason_) fail_groups(*abort_reason_);
+  take_back();
+  if (abort_reason_) fail_all(*abort_reason_);
   std::erase_if(executor_.groups, [](const auto& group) {
     return std::ranges::all_of(group->predictions(), [](const auto& prediction) { return prediction->is_abandoned(); });
   });
@@ -157,10 +204,12 @@ asio::awaitable<bool> NetworkPredictor::drained(Clock::time_point until) {
 void NetworkPredictor::abort_remaining(const Error& reason) {
   refusal_ = reason;
   abort_reason_ = reason;
-  for (const auto& prediction : waiting_) fail(*prediction, reason);
-  waiting_.clear();
-  if (!lane_.idle()) return;  // its step's predictions are answered when it is back
-  fail_groups(reason);
+  if (!lane_.idle()) {  // its step's predictions are answered when it is back
+    for (const auto& [rank, prediction] : waiting_) fail(*prediction, reason);
+    waiting_.clear();
+    return;
+  }
+  fail_all(reason);
 }
 
 void NetworkPredictor::fail(Prediction& prediction, const Error& reason) {
@@ -168,7 +217,9 @@ void NetworkPredictor::fail(Prediction& prediction, const Error& reason) {
   prediction.deliver();
 }
 
-void NetworkPredictor::fail_groups(const Error& reason) {
+void NetworkPredictor::fail_all(const Error& reason) {
+  for (const auto& [rank, prediction] : waiting_) fail(*prediction, reason);
+  waiting_.clear();
   for (const auto& group : executor_.groups)
     for (const auto& prediction : group->predictions()) fail(*prediction, reason);
   executor_.groups.clear();

@@ -7,6 +7,7 @@
 #include "kernels/thread_team.h"
 #include "model/networks/network.h"
 #include "sched/compute_strand.h"
+#include "sched/rank.h"
 #include "sched/strand_lane.h"
 #include "step/step.h"
 
@@ -17,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -24,18 +26,24 @@
 
 namespace braid::app {
 
+struct PredictorOptions {
+  std::size_t most_waiting = 0;
+  std::chrono::milliseconds priority_ageing{10'000};  // as sched::SchedulerOptions has it
+};
+
 // Loop only. Strand, team and loop outlive it; tickets may not.
 class NetworkPredictor final : public Predictor {
  public:
   NetworkPredictor(boost::asio::io_context& loop, sched::ComputeStrand& strand, std::shared_ptr<const model::Network> network,
-                   kernels::ThreadTeam& team, std::size_t most_waiting);
+                   kernels::ThreadTeam& team, const PredictorOptions& options);
   ~NetworkPredictor() override;
 
   std::span<const TensorSignature> inputs() const override { return inputs_; }
   std::span<const TensorSignature> outputs() const override { return outputs_; }
-  Result<std::unique_ptr<PendingPrediction>> submit(std::vector<std::optional<Tensor>> given, std::vector<std::size_t> wanted) override;
+  Result<std::unique_ptr<PendingPrediction>> submit(std::vector<std::optional<Tensor>> given, std::vector<std::size_t> wanted,
+                                                    std::int32_t priority) override;
   const PolicyForm* policy() const override { return policy_ ? &*policy_ : nullptr; }
-  Result<std::unique_ptr<PendingPrediction>> act(std::vector<std::optional<Tensor>> given, ActionDraw draw) override;
+  Result<std::unique_ptr<PendingPrediction>> act(std::vector<std::optional<Tensor>> given, ActionDraw draw, std::int32_t priority) override;
 
   // What is submitted from now on is computed by another revision, of the same inputs and outputs.
   void replace(std::shared_ptr<const model::Network> network) { network_ = std::move(network); }
@@ -50,7 +58,7 @@ class NetworkPredictor final : public Predictor {
   void abort_remaining(const Error& reason);
 
  private:
-  // Runs layers of the groups given to it until its time is up. Of the strand while a step is out, of the loop otherwise.
+  // Runs pieces of the groups given to it, in their order, until its time is up. Of the strand while a step is out, of the loop otherwise.
   class Executor final : public step::StepExecutor {
    public:
     explicit Executor(kernels::ThreadTeam& team) : team_(team) {}
@@ -58,29 +66,36 @@ class NetworkPredictor final : public Predictor {
 
     std::deque<std::unique_ptr<PredictionGroup>> groups;
     std::vector<std::shared_ptr<Prediction>> ended;
+    PredictionGroup* left = nullptr;  // what had not ended when the time was up
+    std::uint64_t begun = 0;          // groups
 
    private:
+    std::deque<std::unique_ptr<PredictionGroup>>::iterator next_group();
+
     kernels::ThreadTeam& team_;
   };
 
   Result<std::unique_ptr<PendingPrediction>> enqueue(std::vector<std::optional<Tensor>> given, std::vector<std::size_t> wanted,
-                                                     std::optional<ActionDraw> draw);
+                                                     std::optional<ActionDraw> draw, std::int32_t priority);
+  Error overloaded(const sched::Rank& rank) const;
   std::size_t running() const;
   void pump();
   void form_groups();
+  void take_back();
   void on_returned();
   static void fail(Prediction& prediction, const Error& reason);
-  void fail_groups(const Error& reason);
+  void fail_all(const Error& reason);
   // The executor is asked once its step is back.
   bool idle() const { return lane_.idle() && waiting_.empty() && executor_.groups.empty() && executor_.ended.empty(); }
 
   std::shared_ptr<const model::Network> network_;
   kernels::ThreadTeam& team_;
-  const std::size_t most_waiting_;
+  const PredictorOptions options_;
   const std::optional<PolicyForm> policy_;  // of all revisions, as inputs and outputs are; any thread
   const std::vector<TensorSignature> inputs_;
   const std::vector<TensorSignature> outputs_;
-  std::deque<std::shared_ptr<Prediction>> waiting_;
+  std::map<sched::Rank, std::shared_ptr<Prediction>> waiting_;
+  std::uint64_t next_serial_ = 0;
   Executor executor_;
   PredictorStats counters_;
   std::size_t in_step_ = 0;  // predictions of the step that is out

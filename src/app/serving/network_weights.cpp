@@ -20,7 +20,7 @@ NetworkWeights::NetworkWeights(asio::thread_pool& workers, NetworkPredictor& pre
 
 asio::awaitable<Result<WeightFacts>> NetworkWeights::update(WeightSource source, UpdateMode mode) {
   if (mode != UpdateMode::kFinish)
-    co_return invalid_argument("predictions end within milliseconds, on the weights that they began with: 'mode' is 'finish'", "mode");
+    co_return invalid_argument("predictions end on the weights that they began with: 'mode' is 'finish'", "mode");
   const std::weak_ptr<char> alive = alive_;
   const Error gone{ErrorCode::kDraining, "the server is shutting down", {}};
   asio::awaitable<Turns::Turn> taking = turns_.take();

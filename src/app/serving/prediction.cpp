@@ -13,8 +13,8 @@
 namespace braid::app {
 namespace {
 
-// Of the inputs together: a layer, which nothing interrupts, takes a few milliseconds at most.
-constexpr std::size_t kMostJoined = std::size_t{1} << 17;
+// Of the inputs together: to join and to part them is done in one piece, and so is what comes of them.
+constexpr std::size_t kMostJoined = std::size_t{1} << 15;
 
 std::size_t values_of(const Prediction& prediction) {
   std::size_t values = 0;
@@ -29,15 +29,17 @@ void Prediction::deliver() {
 }
 
 PredictionGroup::PredictionGroup(kernels::ThreadTeam& team, std::shared_ptr<Prediction> first)
-    : network_(first->network), team_(team), values_(values_of(*first)), last_(1) {
+    : network_(first->network), team_(team), values_(values_of(*first)), last_(1), rank_(first->rank) {
   predictions_.push_back(std::move(first));
 }
+
+bool PredictionGroup::is_short() const { return values_ <= kMostJoined; }
 
 bool PredictionGroup::take(const std::shared_ptr<Prediction>& prediction) {
   const Prediction& first = *predictions_.front();
   const std::size_t values = values_ + values_of(*prediction);
   if (prediction->network != network_ || network_->batch_axes().empty() || values > kMostJoined) return false;
-  if (prediction->wanted != first.wanted || prediction->draw.has_value() != acts()) return false;
+  if (prediction->wanted != first.wanted || prediction->draw.has_value() != acts() || prediction->priority != priority()) return false;
   if (!model::may_join(first.inputs, prediction->inputs, network_->batch_axes())) return false;
   predictions_.push_back(prediction);
   values_ = values;
@@ -46,8 +48,11 @@ bool PredictionGroup::take(const std::shared_ptr<Prediction>& prediction) {
 }
 
 void PredictionGroup::begin() {
-  std::vector<Tensor> inputs = predictions_[first_]->inputs;
-  for (std::size_t i = 0; i < inputs.size() && last_ - first_ > 1; ++i) {
+  has_begun_ = true;
+  const bool is_alone = last_ - first_ == 1;
+  std::vector<Tensor> inputs =
+      is_alone ? std::move(predictions_[first_]->inputs) : std::vector<Tensor>(predictions_[first_]->inputs.size());
+  for (std::size_t i = 0; i < inputs.size() && !is_alone; ++i) {
     std::vector<const Tensor*> parts;
     for (std::size_t p = first_; p < last_; ++p) parts.push_back(&predictions_[p]->inputs[i]);
     inputs[i] = model::join(parts, network_->batch_axes()[i]);

@@ -4,8 +4,10 @@
 #include "braid/predictor.h"
 #include "kernels/thread_team.h"
 #include "model/networks/network.h"
+#include "sched/rank.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -20,6 +22,8 @@ struct Prediction {
   std::vector<Tensor> inputs;                     // as Network::complete() gives them
   std::vector<std::size_t> wanted;
   std::optional<ActionDraw> draw;  // what follows from the outputs is wanted, not themselves
+  std::int32_t priority = 0;
+  sched::Rank rank = sched::Rank::first();
   std::optional<Result<std::vector<Tensor>>> outcome;
   bool started = false;                // loop only
   PredictionTicket* ticket = nullptr;  // loop only; null: its client has gone
@@ -38,6 +42,12 @@ class PredictionTicket final : public PendingPrediction {
   std::optional<Result<std::vector<Tensor>>> try_take() override { return std::exchange(outcome_, std::nullopt); }
   bool started() const override { return !prediction_ || prediction_->started; }
   Signal& arrived() override { return arrived_; }
+
+  void cancel() override {
+    if (!prediction_) return;
+    prediction_->ticket = nullptr;
+    receive(Error{ErrorCode::kCancelled, "the request was aborted", {}});
+  }
 
   void receive(Result<std::vector<Tensor>> outcome) {
     outcome_ = std::move(outcome);
@@ -58,11 +68,20 @@ class PredictionGroup {
   PredictionGroup(kernels::ThreadTeam& team, std::shared_ptr<Prediction> first);
 
   bool acts() const { return predictions_.front()->draw.has_value(); }
+  std::int32_t priority() const { return predictions_.front()->priority; }
+
+  // When its turn comes, by its first prediction; after a turn that was not enough, as if it had come when that ended.
+  const sched::Rank& rank() const { return rank_; }
+  void set_rank(const sched::Rank& rank) { rank_ = rank; }
+
+  bool has_begun() const { return has_begun_; }
+  // Whether its inputs are few, so that it may run while a long one is under way.
+  bool is_short() const;
 
   // Takes it in if it fits, and there is room. Before the first advance().
   bool take(const std::shared_ptr<Prediction>& prediction);
 
-  // Computes a layer. False: all have ended. Strand.
+  // Computes a piece of about a millisecond. False: all have ended. Strand.
   bool advance();
 
   const std::vector<std::shared_ptr<Prediction>>& predictions() const { return predictions_; }
@@ -78,6 +97,8 @@ class PredictionGroup {
   std::size_t values_ = 0;  // of all inputs
   std::size_t first_ = 0;   // of those that are being computed, and the one behind the last
   std::size_t last_ = 0;
+  sched::Rank rank_;
+  bool has_begun_ = false;
   std::optional<model::NetworkRun> run_;
 };
 

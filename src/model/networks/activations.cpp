@@ -11,6 +11,7 @@ namespace braid::model {
 namespace {
 
 constexpr std::int64_t kTogether = 64;  // values whose exponentials are taken together
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 // Calls function(x, e) -> float for each value, e being exp(argument(x)).
 template <class Argument, class Function>
@@ -29,27 +30,6 @@ float error_function(float x, float e) {
   const float t = 1.0F / (1.0F + 0.3275911F * x);
   const float sum = ((((1.061405429F * t - 1.453152027F) * t + 1.421413741F) * t - 0.284496736F) * t + 0.254829592F) * t;
   return 1.0F - sum * e;
-}
-
-// The largest value, and the sum of exp(x - largest). False where there is no such sum: all that is left is no number then.
-struct Mass {
-  double largest = -std::numeric_limits<double>::infinity();
-  double sum = 0.0;
-};
-
-bool has_mass(const float* x, std::int64_t n, std::int64_t stride, Mass& mass) {
-  for (std::int64_t i = 0; i < n; ++i) {
-    const double value = x[i * stride];
-    if (std::isnan(value)) return false;
-    mass.largest = std::max(mass.largest, value);
-  }
-  if (!std::isfinite(mass.largest)) return false;
-  for (std::int64_t i = 0; i < n; ++i) mass.sum += fixed_exp(x[i * stride] - mass.largest);
-  return true;
-}
-
-void fill_with_nan(float* x, std::int64_t n, std::int64_t stride) {
-  for (std::int64_t i = 0; i < n; ++i) x[i * stride] = std::numeric_limits<float>::quiet_NaN();
 }
 
 }  // namespace
@@ -102,16 +82,43 @@ void softplus(float* x, std::int64_t n) {
 }
 
 void softmax(float* x, std::int64_t n, std::int64_t stride) {
-  Mass mass;
-  if (!has_mass(x, n, stride, mass)) return fill_with_nan(x, n, stride);
-  for (std::int64_t i = 0; i < n; ++i) x[i * stride] = static_cast<float>(fixed_exp(x[i * stride] - mass.largest) / mass.sum);
+  SoftmaxLine line;
+  line.look(x, n, stride);
+  line.add(x, n, stride);
+  line.write(x, n, stride, x);
 }
 
 void log_softmax(float* x, std::int64_t n, std::int64_t stride) {
-  Mass mass;
-  if (!has_mass(x, n, stride, mass)) return fill_with_nan(x, n, stride);
-  const double log_sum = fixed_log(mass.sum);
-  for (std::int64_t i = 0; i < n; ++i) x[i * stride] = static_cast<float>(x[i * stride] - mass.largest - log_sum);
+  SoftmaxLine line;
+  line.look(x, n, stride);
+  line.add(x, n, stride);
+  line.write_log(x, n, stride, x);
+}
+
+bool SoftmaxLine::has_sum() const { return !has_nan_ && std::isfinite(largest_); }
+
+void SoftmaxLine::look(const float* x, std::int64_t n, std::int64_t stride) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double value = x[i * stride];
+    has_nan_ = has_nan_ || std::isnan(value);
+    largest_ = std::max(largest_, value);
+  }
+}
+
+void SoftmaxLine::add(const float* x, std::int64_t n, std::int64_t stride) {
+  if (!has_sum()) return;
+  for (std::int64_t i = 0; i < n; ++i) sum_ += fixed_exp(x[i * stride] - largest_);
+}
+
+void SoftmaxLine::write(const float* x, std::int64_t n, std::int64_t stride, float* out) const {
+  const bool is_number = has_sum();
+  for (std::int64_t i = 0; i < n; ++i) out[i * stride] = is_number ? static_cast<float>(fixed_exp(x[i * stride] - largest_) / sum_) : kNan;
+}
+
+void SoftmaxLine::write_log(const float* x, std::int64_t n, std::int64_t stride, float* out) const {
+  const bool is_number = has_sum();
+  const double log_sum = is_number ? fixed_log(sum_) : 0.0;
+  for (std::int64_t i = 0; i < n; ++i) out[i * stride] = is_number ? static_cast<float>(x[i * stride] - largest_ - log_sum) : kNan;
 }
 
 }  // namespace braid::model

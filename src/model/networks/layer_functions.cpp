@@ -4,118 +4,106 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace braid::model {
 namespace {
-
-Tensor floats(TensorShape shape) { return Tensor::zeros(ElementType::kFloat32, std::move(shape)); }
 
 Error wrong(const NetworkLayer& layer, std::string_view what) {
   return invalid_argument(fmt::format("the layer '{}' cannot take this request's inputs: {}", layer.name, what), "inputs");
 }
 
-std::size_t axis_of(const NetworkLayer& layer, const TensorShape& shape) {
-  return static_cast<std::size_t>(layer.axis < 0 ? layer.axis + static_cast<std::int64_t>(shape.size()) : layer.axis);
-}
-
 std::int64_t product(TensorShape::const_iterator begin, TensorShape::const_iterator end) { return value_count({begin, end}); }
 
-// Softmax or its logarithm along the layer's axis.
-void normalise(const NetworkLayer& layer, Tensor& x) {
-  const std::size_t axis = axis_of(layer, x.shape);
-  const auto at = x.shape.begin() + static_cast<std::ptrdiff_t>(axis);
-  const std::int64_t outer = product(x.shape.begin(), at);
-  const std::int64_t inner = product(at + 1, x.shape.end());
-  const auto function = layer.type == LayerType::kSoftmax ? softmax : log_softmax;
-  for (std::int64_t o = 0; o < outer; ++o) {
-    for (std::int64_t i = 0; i < inner; ++i) function(x.floats.data() + o * *at * inner + i, *at, inner);
-  }
-}
-
-}  // namespace
-
-Result<Tensor> run_linear(const LayerCall& call, NetworkProducts& products) {
+Result<void> compute_linear(const LayerCall& call, NetworkProducts& products, PartRange rows, Tensor& out) {
   const Tensor& x = *call.inputs[0];
   const LayerMatrix& matrix = call.tensors.matrices[0];
-  TensorShape shape = x.shape;
-  shape.back() = matrix.matrix.outputs;
-  Tensor out = floats(std::move(shape));
-  products.multiply(matrix, x.floats.data(), x.rows(), out.floats.data());
-  return out;
+  products.multiply(matrix, x.floats.data() + rows.begin * x.width(), rows.end - rows.begin, out.floats.data() + rows.begin * out.width());
+  return {};
 }
 
-// [batch, channels, time]: each position's window of a group is a row of a product.
-Result<Tensor> run_conv1d(const LayerCall& call, NetworkProducts& products) {
-  const Tensor& x = *call.inputs[0];
+// What a piece of a convolution keeps: its windows as rows of a product, and what becomes of them.
+struct Windows {
+  std::vector<float> rows;
+  std::vector<float> results;
+};
+
+// Positions of one group of one row of the batch.
+void convolve(const LayerCall& call, NetworkProducts& products, std::int64_t plane, PartRange positions, Windows& windows, Tensor& out) {
   const NetworkLayer& layer = call.layer;
+  const Tensor& x = *call.inputs[0];
   const std::int64_t kernel = call.tensors.kernel;
   const std::int64_t time = x.shape[2];
-  const std::int64_t room = time + 2 * layer.padding - ((kernel - 1) * layer.dilation + 1);
-  if (room < 0) return wrong(layer, fmt::format("{} positions, padded {}, are fewer than its weight spans", time, layer.padding));
-  const std::int64_t positions = room / layer.stride + 1;
-  const kernels::PackedMatrix& first = call.tensors.matrices[0].matrix;
-  const std::int64_t channels = first.inputs / kernel;  // of a group
-  Tensor out = floats({x.shape[0], first.outputs * layer.groups, positions});
-  std::vector<float> windows(static_cast<std::size_t>(positions * first.inputs));
-  std::vector<float> results(static_cast<std::size_t>(positions * first.outputs));
-  for (std::int64_t b = 0; b < x.shape[0]; ++b) {
-    for (std::int64_t g = 0; g < layer.groups; ++g) {
-      const float* const group = x.floats.data() + (b * x.shape[1] + g * channels) * time;
-      for (std::int64_t p = 0; p < positions; ++p) {
-        for (std::int64_t c = 0; c < channels; ++c) {
-          for (std::int64_t k = 0; k < kernel; ++k) {
-            const std::int64_t t = p * layer.stride + k * layer.dilation - layer.padding;
-            windows[static_cast<std::size_t>(p * first.inputs + c * kernel + k)] = t < 0 || t >= time ? 0.0F : group[c * time + t];
-          }
-        }
-      }
-      products.multiply(call.tensors.matrices[static_cast<std::size_t>(g)], windows.data(), positions, results.data());
-      float* const to = out.floats.data() + (b * out.shape[1] + g * first.outputs) * positions;
-      for (std::int64_t p = 0; p < positions; ++p) {
-        for (std::int64_t o = 0; o < first.outputs; ++o) to[o * positions + p] = results[static_cast<std::size_t>(p * first.outputs + o)];
+  const LayerMatrix& matrix = call.tensors.matrices[static_cast<std::size_t>(plane % layer.groups)];
+  const auto& [inputs, outputs] = std::pair(matrix.matrix.inputs, matrix.matrix.outputs);
+  const std::int64_t channels = inputs / kernel;  // of a group
+  const float* const from = x.floats.data() + plane * channels * time;
+  const std::int64_t count = positions.end - positions.begin;
+  windows.rows.resize(static_cast<std::size_t>(count * inputs));
+  windows.results.resize(static_cast<std::size_t>(count * outputs));
+  for (std::int64_t p = 0; p < count; ++p) {
+    for (std::int64_t c = 0; c < channels; ++c) {
+      for (std::int64_t k = 0; k < kernel; ++k) {
+        const std::int64_t t = (positions.begin + p) * layer.stride + k * layer.dilation - layer.padding;
+        windows.rows[static_cast<std::size_t>(p * inputs + c * kernel + k)] = t < 0 || t >= time ? 0.0F : from[c * time + t];
       }
     }
   }
-  return out;
+  products.multiply(matrix, windows.rows.data(), count, windows.results.data());
+  float* const to = out.floats.data() + plane * outputs * out.shape[2] + positions.begin;
+  for (std::int64_t p = 0; p < count; ++p) {
+    for (std::int64_t o = 0; o < outputs; ++o) to[o * out.shape[2] + p] = windows.results[static_cast<std::size_t>(p * outputs + o)];
+  }
 }
 
-Result<Tensor> run_embedding(const LayerCall& call) {
-  const Tensor& x = *call.inputs[0];
+// A part is a position of a plane; planes are the batch's rows, in each its groups.
+Result<void> compute_conv1d(const LayerCall& call, NetworkProducts& products, PartRange parts, Tensor& out) {
+  const std::int64_t positions = out.shape[2];
+  Windows windows;
+  while (parts.begin < parts.end) {
+    const std::int64_t first = parts.begin % positions;
+    const std::int64_t last = std::min(positions, first + parts.end - parts.begin);
+    convolve(call, products, parts.begin / positions, {first, last}, windows, out);
+    parts.begin += last - first;
+  }
+  return {};
+}
+
+Result<void> compute_embedding(const LayerCall& call, NetworkProducts&, PartRange indices, Tensor& out) {
   const std::int64_t width = call.tensors.width;
-  TensorShape shape = x.shape;
-  shape.push_back(width);
-  Tensor out = floats(std::move(shape));
-  for (std::size_t i = 0; i < x.integers.size(); ++i) {
-    const std::int64_t entry = x.integers[i];
+  for (std::int64_t i = indices.begin; i < indices.end; ++i) {
+    const std::int64_t entry = call.inputs[0]->integers[static_cast<std::size_t>(i)];
     if (entry < 0 || entry >= call.tensors.entries)
       return wrong(call.layer, fmt::format("{} is no index of its table of {} entries", entry, call.tensors.entries));
-    std::copy_n(call.tensors.table.begin() + entry * width, width, out.floats.begin() + static_cast<std::ptrdiff_t>(i) * width);
+    std::copy_n(call.tensors.table.begin() + entry * width, width, out.floats.begin() + i * width);
   }
-  return out;
+  return {};
 }
 
-Result<Tensor> run_layer_norm(const LayerCall& call, const kernels::KernelTable& table) {
+Result<void> compute_layer_norm(const LayerCall& call, NetworkProducts& products, PartRange rows, Tensor& out) {
   const Tensor& x = *call.inputs[0];
   const std::int64_t width = x.width();
   const std::vector<float> ones(call.tensors.scale.empty() ? static_cast<std::size_t>(width) : 0, 1.0F);
   const std::vector<float> zeros(ones.size(), 0.0F);
   const float* const scale = ones.empty() ? call.tensors.scale.data() : ones.data();
   const float* const shift = ones.empty() ? call.tensors.shift.data() : zeros.data();
-  Tensor out = floats(x.shape);
-  for (std::int64_t row = 0; row < x.rows(); ++row) {
-    table.layer_norm(x.floats.data() + row * width, scale, shift, width, static_cast<float>(call.layer.epsilon),
-                     out.floats.data() + row * width);
+  for (std::int64_t row = rows.begin; row < rows.end; ++row) {
+    products.table().layer_norm(x.floats.data() + row * width, scale, shift, width, static_cast<float>(call.layer.epsilon),
+                                out.floats.data() + row * width);
   }
-  return out;
+  return {};
 }
 
-Result<Tensor> run_activation(const LayerCall& call, const kernels::KernelTable& table) {
-  Tensor out = *call.inputs[0];
-  float* const x = out.floats.data();
-  const auto n = static_cast<std::int64_t>(out.floats.size());
+Result<void> compute_activation(const LayerCall& call, NetworkProducts& products, PartRange values, Tensor& out) {
+  const kernels::KernelTable& table = products.table();
+  const std::int64_t n = values.end - values.begin;
+  float* const x = out.floats.data() + values.begin;
+  std::copy_n(call.inputs[0]->floats.data() + values.begin, n, x);
   switch (call.layer.type) {
     case LayerType::kRelu:
       relu(x, n);
@@ -135,35 +123,99 @@ Result<Tensor> run_activation(const LayerCall& call, const kernels::KernelTable&
     case LayerType::kSoftplus:
       softplus(x, n);
       break;
-    case LayerType::kSoftmax:
-    case LayerType::kLogSoftmax:
-      normalise(call.layer, out);
-      break;
-    case LayerType::kLinear:
-    case LayerType::kLayerNorm:
-    case LayerType::kEmbedding:
-    case LayerType::kConv1d:
-    case LayerType::kLstm:
-    case LayerType::kGru:
-    case LayerType::kAdd:
-    case LayerType::kConcat:
-    case LayerType::kLast:
-      std::abort();  // no activations
+    default:
+      std::abort();  // no such activation
   }
-  return out;
+  return {};
 }
 
-Result<Tensor> run_add(const LayerCall& call) {
-  Tensor out = *call.inputs[0];
+Result<void> compute_add(const LayerCall& call, NetworkProducts&, PartRange values, Tensor& out) {
+  std::copy_n(call.inputs[0]->floats.data() + values.begin, values.end - values.begin, out.floats.data() + values.begin);
   for (const Tensor* other : call.inputs.subspan(1)) {
-    if (other->shape != out.shape)
-      return wrong(call.layer, fmt::format("it adds the shapes [{}] and [{}]", fmt::join(out.shape, ", "), fmt::join(other->shape, ", ")));
-    for (std::size_t i = 0; i < out.floats.size(); ++i) out.floats[i] += other->floats[i];
+    for (auto i = static_cast<std::size_t>(values.begin); i < static_cast<std::size_t>(values.end); ++i) out.floats[i] += other->floats[i];
   }
-  return out;
+  return {};
 }
 
-Result<Tensor> run_concat(const LayerCall& call) {
+// Values of the output: for each index before the axis, what each input has there.
+Result<void> compute_concat(const LayerCall& call, NetworkProducts&, PartRange values, Tensor& out) {
+  const std::size_t axis = axis_of(call.layer, out.shape);
+  const std::int64_t inner = product(out.shape.begin() + static_cast<std::ptrdiff_t>(axis) + 1, out.shape.end());
+  const std::int64_t row = out.shape[axis] * inner;
+  for (std::int64_t outer = values.begin / row; outer * row < values.end; ++outer) {
+    std::int64_t at = outer * row;
+    for (const Tensor* part : call.inputs) {
+      const std::int64_t run = part->shape[axis] * inner;
+      const std::int64_t begin = std::max(at, values.begin);
+      const std::int64_t end = std::min(at + run, values.end);
+      if (begin < end) std::copy_n(part->floats.data() + outer * run + begin - at, end - begin, out.floats.data() + begin);
+      at += run;
+    }
+  }
+  return {};
+}
+
+Result<void> compute_last(const LayerCall& call, NetworkProducts&, PartRange rows, Tensor& out) {
+  const Tensor& x = *call.inputs[0];
+  const std::int64_t time = *(x.shape.end() - 2);
+  const std::int64_t width = x.width();
+  for (std::int64_t row = rows.begin; row < rows.end; ++row)
+    std::copy_n(x.floats.data() + ((row + 1) * time - 1) * width, width, out.floats.data() + row * width);
+  return {};
+}
+
+}  // namespace
+
+Result<LayerParts> linear_parts(const LayerCall& call) {
+  const Tensor& x = *call.inputs[0];
+  const kernels::PackedMatrix& matrix = call.tensors.matrices[0].matrix;
+  TensorShape shape = x.shape;
+  shape.back() = matrix.outputs;
+  return LayerParts{std::move(shape), x.rows(), parts_of_piece(matrix.inputs * matrix.outputs, kLeastRows), compute_linear};
+}
+
+// [batch, channels, time]
+Result<LayerParts> conv1d_parts(const LayerCall& call) {
+  const Tensor& x = *call.inputs[0];
+  const NetworkLayer& layer = call.layer;
+  const std::int64_t time = x.shape[2];
+  const std::int64_t room = time + 2 * layer.padding - ((call.tensors.kernel - 1) * layer.dilation + 1);
+  if (room < 0) return wrong(layer, fmt::format("{} positions, padded {}, are fewer than its weight spans", time, layer.padding));
+  const std::int64_t positions = room / layer.stride + 1;
+  const kernels::PackedMatrix& first = call.tensors.matrices[0].matrix;
+  const std::int64_t of_piece = parts_of_piece(first.inputs * (first.outputs + kCopyWork), kLeastRows);
+  return LayerParts{{x.shape[0], first.outputs * layer.groups, positions}, x.shape[0] * layer.groups * positions, of_piece, compute_conv1d};
+}
+
+Result<LayerParts> embedding_parts(const LayerCall& call) {
+  TensorShape shape = call.inputs[0]->shape;
+  const std::int64_t count = value_count(shape);
+  shape.push_back(call.tensors.width);
+  return LayerParts{std::move(shape), count, parts_of_piece(call.tensors.width * kCopyWork), compute_embedding};
+}
+
+Result<LayerParts> layer_norm_parts(const LayerCall& call) {
+  const Tensor& x = *call.inputs[0];
+  return LayerParts{x.shape, x.rows(), parts_of_piece(x.width() * kFunctionWork), compute_layer_norm};
+}
+
+Result<LayerParts> activation_parts(const LayerCall& call) {
+  const TensorShape& shape = call.inputs[0]->shape;
+  const std::int64_t work = call.layer.type == LayerType::kSoftplus ? kExactFunctionWork : kFunctionWork;
+  return LayerParts{shape, value_count(shape), parts_of_piece(work), compute_activation};
+}
+
+Result<LayerParts> add_parts(const LayerCall& call) {
+  const TensorShape& shape = call.inputs[0]->shape;
+  for (const Tensor* other : call.inputs.subspan(1)) {
+    if (other->shape != shape)
+      return wrong(call.layer, fmt::format("it adds the shapes [{}] and [{}]", fmt::join(shape, ", "), fmt::join(other->shape, ", ")));
+  }
+  const auto terms = static_cast<std::int64_t>(call.inputs.size());
+  return LayerParts{shape, value_count(shape), parts_of_piece(terms * kCopyWork), compute_add};
+}
+
+Result<LayerParts> concat_parts(const LayerCall& call) {
   TensorShape shape = call.inputs[0]->shape;
   const std::size_t axis = axis_of(call.layer, shape);
   for (const Tensor* other : call.inputs.subspan(1)) {
@@ -174,31 +226,16 @@ Result<Tensor> run_concat(const LayerCall& call) {
                    fmt::format("it joins the shapes [{}] and [{}]", fmt::join(call.inputs[0]->shape, ", "), fmt::join(other->shape, ", ")));
     shape[axis] += other->shape[axis];
   }
-  const auto at = static_cast<std::ptrdiff_t>(axis);
-  const std::int64_t outer = product(shape.begin(), shape.begin() + at);
-  const std::int64_t inner = product(shape.begin() + at + 1, shape.end());
-  Tensor out = floats(shape);
-  float* to = out.floats.data();
-  for (std::int64_t o = 0; o < outer; ++o) {
-    for (const Tensor* part : call.inputs) {
-      const std::int64_t run = part->shape[axis] * inner;
-      to = std::copy_n(part->floats.data() + o * run, run, to);
-    }
-  }
-  return out;
+  const std::int64_t count = value_count(shape);
+  return LayerParts{std::move(shape), count, parts_of_piece(kCopyWork), compute_concat};
 }
 
-Result<Tensor> run_last(const LayerCall& call) {
-  const Tensor& x = *call.inputs[0];
-  TensorShape shape = x.shape;
-  const std::int64_t time = *(shape.end() - 2);
+Result<LayerParts> last_parts(const LayerCall& call) {
+  TensorShape shape = call.inputs[0]->shape;
   shape.erase(shape.end() - 2);
-  Tensor out = floats(std::move(shape));
-  const std::int64_t width = x.width();
-  for (std::int64_t row = 0; row < out.rows(); ++row) {
-    std::copy_n(x.floats.data() + ((row + 1) * time - 1) * width, width, out.floats.data() + row * width);
-  }
-  return out;
+  const std::int64_t width = shape.back();
+  const std::int64_t rows = value_count(shape) / std::max<std::int64_t>(width, 1);
+  return LayerParts{std::move(shape), rows, parts_of_piece(width * kCopyWork), compute_last};
 }
 
 }  // namespace braid::model

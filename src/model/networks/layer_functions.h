@@ -3,31 +3,39 @@
 
 #include "braid/result.h"
 #include "braid/tensor.h"
+#include "model/networks/layer_run.h"
 #include "model/networks/network_products.h"
-#include "model/networks/network_shape.h"
 
-#include <span>
-#include <vector>
+#include <cstdint>
 
 namespace braid::model {
 
-struct LayerCall {
-  const NetworkLayer& layer;
-  const LayerTensors& tensors;
-  std::span<const Tensor* const> inputs;
-  std::span<const Tensor* const> states;  // before the first step; none: zeros
+struct PartRange {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
 };
 
-// Of kLstm (h and c) and kGru (one) their states [depth * directions, batch, hidden] follow the output [batch, time, directions * hidden].
-std::vector<Tensor> run_recurrent(const LayerCall& call, NetworkProducts& products);
+// A layer as parts, which see nothing of each other: rows, values, or windows of a convolution.
+struct LayerParts {
+  TensorShape shape;  // of the output
+  std::int64_t count = 0;
+  std::int64_t of_piece = 1;
+  // Writes these parts of the output.
+  Result<void> (*compute)(const LayerCall& call, NetworkProducts& products, PartRange parts, Tensor& out) = nullptr;
+};
 
-Result<Tensor> run_linear(const LayerCall& call, NetworkProducts& products);
-Result<Tensor> run_conv1d(const LayerCall& call, NetworkProducts& products);  // kInvalidArgument: its input is too short
-Result<Tensor> run_embedding(const LayerCall& call);                          // kInvalidArgument: an index beyond the table
-Result<Tensor> run_layer_norm(const LayerCall& call, const kernels::KernelTable& table);
-Result<Tensor> run_activation(const LayerCall& call, const kernels::KernelTable& table);  // also softmax and its logarithm
-Result<Tensor> run_add(const LayerCall& call);                                            // kInvalidArgument: shapes differ in this request
-Result<Tensor> run_concat(const LayerCall& call);                                         // kInvalidArgument: likewise
-Result<Tensor> run_last(const LayerCall& call);
+Result<LayerParts> linear_parts(const LayerCall& call);
+Result<LayerParts> conv1d_parts(const LayerCall& call);     // kInvalidArgument: its input is too short
+Result<LayerParts> embedding_parts(const LayerCall& call);  // compute(): kInvalidArgument: an index beyond the table
+Result<LayerParts> layer_norm_parts(const LayerCall& call);
+Result<LayerParts> activation_parts(const LayerCall& call);  // but softmax and its logarithm
+Result<LayerParts> add_parts(const LayerCall& call);         // kInvalidArgument: shapes differ in this request
+Result<LayerParts> concat_parts(const LayerCall& call);      // kInvalidArgument: likewise
+Result<LayerParts> last_parts(const LayerCall& call);
+
+// The layer's axis of a tensor of so many dimensions.
+inline std::size_t axis_of(const NetworkLayer& layer, const TensorShape& shape) {
+  return static_cast<std::size_t>(layer.axis < 0 ? layer.axis + static_cast<std::int64_t>(shape.size()) : layer.axis);
+}
 
 }  // namespace braid::model

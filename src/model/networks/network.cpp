@@ -1,12 +1,12 @@
 #include "model/networks/network.h"
 
 #include "model/networks/batching.h"
-#include "model/networks/layer_functions.h"
 #include "model/networks/policy_config.h"
 
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <iterator>
 #include <map>
 #include <string>
 #include <utility>
@@ -30,7 +30,7 @@ std::int64_t bounded_count(const TensorShape& shape) {
   return count;
 }
 
-// The most values that a layer makes at once.
+// The most values that a result of the layer has.
 std::int64_t values_of(const LayerCall& call) {
   TensorShape shape = call.inputs[0]->shape;
   switch (call.layer.type) {
@@ -40,15 +40,15 @@ std::int64_t values_of(const LayerCall& call) {
     case LayerType::kEmbedding:
       shape.push_back(call.tensors.width);
       break;
-    case LayerType::kConv1d: {  // its windows, its output
+    case LayerType::kConv1d: {
       const std::int64_t positions = shape[2] + 2 * std::min(call.layer.padding, kMostValues);
-      const kernels::PackedMatrix& matrix = call.tensors.matrices[0].matrix;
-      return std::max(bounded_count({positions, matrix.inputs}), bounded_count({shape[0], positions, matrix.outputs, call.layer.groups}));
+      return bounded_count({shape[0], positions, call.tensors.matrices[0].matrix.outputs, call.layer.groups});
     }
     case LayerType::kLstm:
-    case LayerType::kGru:
-      shape.back() = std::max(call.tensors.matrices[1].matrix.outputs, call.tensors.hidden() * call.layer.directions());
-      break;
+    case LayerType::kGru: {
+      const std::int64_t width = call.tensors.hidden() * call.layer.directions();
+      return std::max(bounded_count({shape[0], shape[1], width}), bounded_count({shape[0], call.layer.depth, width}));
+    }
     default:
       break;
   }
@@ -58,38 +58,6 @@ std::int64_t values_of(const LayerCall& call) {
 Error too_large(std::string_view what, const std::string& name) {
   return invalid_argument(fmt::format("{} '{}' would have more than {} values: ask for fewer rows at once", what, name, kMostValues),
                           "inputs");
-}
-
-Result<Tensor> run_layer(const LayerCall& call, NetworkProducts& products) {
-  switch (call.layer.type) {
-    case LayerType::kLinear:
-      return run_linear(call, products);
-    case LayerType::kLayerNorm:
-      return run_layer_norm(call, products.table());
-    case LayerType::kEmbedding:
-      return run_embedding(call);
-    case LayerType::kConv1d:
-      return run_conv1d(call, products);
-    case LayerType::kAdd:
-      return run_add(call);
-    case LayerType::kConcat:
-      return run_concat(call);
-    case LayerType::kLast:
-      return run_last(call);
-    case LayerType::kRelu:
-    case LayerType::kTanh:
-    case LayerType::kSigmoid:
-    case LayerType::kGelu:
-    case LayerType::kSilu:
-    case LayerType::kSoftplus:
-    case LayerType::kSoftmax:
-    case LayerType::kLogSoftmax:
-      return run_activation(call, products.table());
-    case LayerType::kLstm:
-    case LayerType::kGru:
-      break;  // run_recurrent
-  }
-  std::abort();
 }
 
 // The sizes that a request has chosen, by their names.
@@ -185,18 +153,23 @@ NetworkRun::NetworkRun(const Network& network, std::vector<Tensor> inputs, std::
     : network_(network), values_(std::move(inputs)), outputs_(std::move(outputs)), needed_(network.shape().layers.size()),
       products_(network.table(), team) {
   const NetworkShape& shape = network.shape();
+  const std::size_t end = shape.layers.size();
+  const std::size_t given = values_.size();
   values_.resize(static_cast<std::size_t>(shape.values));
-  std::vector<bool> wanted(values_.size());
-  for (const std::size_t output : outputs_) wanted[static_cast<std::size_t>(shape.outputs[output].value)] = true;
-  for (std::size_t i = shape.layers.size(); i-- > 0;) {
+  last_reader_.resize(values_.size());
+  for (const std::size_t output : outputs_) last_reader_[static_cast<std::size_t>(shape.outputs[output].value)] = end;
+  for (std::size_t i = end; i-- > 0;) {
     const NetworkLayer& layer = shape.layers[i];
-    for (std::size_t value = 0; value < wanted.size(); ++value) {
-      if (wanted[value] && gives(layer, static_cast<ValueId>(value))) needed_[i] = true;
+    for (std::size_t value = 0; value < values_.size(); ++value) {
+      if (last_reader_[value] && gives(layer, static_cast<ValueId>(value))) needed_[i] = true;
     }
     if (!needed_[i]) continue;
-    for (const ValueId value : layer.inputs) wanted[static_cast<std::size_t>(value)] = true;
-    for (const ValueId value : layer.states) wanted[static_cast<std::size_t>(value)] = true;
+    for (const std::vector<ValueId>& read : {layer.inputs, layer.states})
+      for (const ValueId value : read)
+        last_reader_[static_cast<std::size_t>(value)] = last_reader_[static_cast<std::size_t>(value)].value_or(i);
   }
+  for (std::size_t value = 0; value < given; ++value)
+    if (!last_reader_[value]) values_[value] = Tensor();
   skip_unneeded();
 }
 
@@ -204,31 +177,60 @@ void NetworkRun::skip_unneeded() {
   while (!done() && !needed_[next_]) ++next_;
 }
 
-Result<void> NetworkRun::advance() {
+std::size_t NetworkRun::kept_values() const {
+  std::size_t count = 0;
+  for (const Tensor& value : values_) count += value.floats.size() + value.integers.size();
+  return count;
+}
+
+Result<void> NetworkRun::begin() {
   const NetworkLayer& layer = network_.shape().layers[next_];
   const auto at = [&](ValueId id) { return &values_[static_cast<std::size_t>(id)]; };
-  std::vector<const Tensor*> inputs;
-  std::vector<const Tensor*> states;
-  std::ranges::transform(layer.inputs, std::back_inserter(inputs), at);
-  std::ranges::transform(layer.states, std::back_inserter(states), at);
-  const LayerCall call{layer, network_.tensors()[next_], inputs, states};
+  layer_inputs_.clear();
+  layer_states_.clear();
+  std::ranges::transform(layer.inputs, std::back_inserter(layer_inputs_), at);
+  std::ranges::transform(layer.states, std::back_inserter(layer_states_), at);
+  const LayerCall call{layer, network_.tensors()[next_], layer_inputs_, layer_states_};
   if (values_of(call) > kMostValues) return too_large("the layer", layer.name);
-  if (layer.state_count() > 0) {
-    std::vector<Tensor> results = run_recurrent(call, products_);
-    std::ranges::move(results, values_.begin() + layer.output);
-  } else {
-    auto result = run_layer(call, products_);
-    if (!result) return result.error();
-    *at(layer.output) = std::move(*result);
+  auto begun = begin_layer(call, products_);
+  if (!begun) return begun.error();
+  layer_ = std::move(*begun);
+  return {};
+}
+
+Result<void> NetworkRun::advance() {
+  if (!layer_)
+    if (const Result<void> begun = begin(); !begun) return begun;
+  if (!layer_->done())
+    if (const Result<void> advanced = layer_->advance(); !advanced) return advanced;
+  if (layer_->done()) end();
+  return {};
+}
+
+// Of the layer: what nobody reads any more is freed.
+void NetworkRun::end() {
+  auto value = static_cast<std::size_t>(network_.shape().layers[next_].output);
+  for (Tensor& result : layer_->take_results()) {
+    if (last_reader_[value]) values_[value] = std::move(result);
+    ++value;
   }
+  layer_.reset();
+  for (std::size_t i = 0; i < values_.size(); ++i)
+    if (last_reader_[i] == next_) values_[i] = Tensor();
   ++next_;
   skip_unneeded();
-  return {};
 }
 
 std::vector<Tensor> NetworkRun::take_outputs() {
   std::vector<Tensor> outputs;
-  for (const std::size_t output : outputs_) outputs.push_back(values_[static_cast<std::size_t>(network_.shape().outputs[output].value)]);
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    const auto value_of = [this](std::size_t output) { return network_.shape().outputs[output].value; };
+    const ValueId id = value_of(outputs_[i]);
+    Tensor& value = values_[static_cast<std::size_t>(id)];
+    const bool again = std::ranges::any_of(outputs_.begin() + static_cast<std::ptrdiff_t>(i) + 1, outputs_.end(),
+                                           [&](std::size_t later) { return value_of(later) == id; });
+    outputs.push_back(again ? value : std::move(value));
+  }
   return outputs;
 }
 

@@ -5,12 +5,14 @@
 #include "files/safetensors.h"
 #include "kernels/kernel_table.h"
 #include "kernels/thread_team.h"
+#include "model/networks/layer_run.h"
 #include "model/networks/layer_tensors.h"
 #include "model/networks/network_products.h"
 #include "model/networks/network_shape.h"
 #include "model/networks/value_shapes.h"
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -47,29 +49,41 @@ class Network {
   const kernels::KernelTable* table_ = nullptr;
 };
 
-// One evaluation, a layer at a time, so that other work may go between two layers. A row of the batch gets the same bits alone and among
-// others. Strand only.
+// One evaluation, in pieces of about a millisecond, so that other work may go between two of them. A row of the batch gets the same bits
+// alone and among others. Strand only.
 class NetworkRun {
  public:
   // `inputs` as complete() gives them; `outputs` are places in the shape's outputs. Layers that none of these needs are left out. `network`
   // and `team` outlive the run.
   NetworkRun(const Network& network, std::vector<Tensor> inputs, std::vector<std::size_t> outputs, kernels::ThreadTeam& team);
+  NetworkRun(const NetworkRun&) = delete;
+  NetworkRun& operator=(const NetworkRun&) = delete;
 
   bool done() const { return next_ == network_.shape().layers.size(); }
-  // Runs the next layer. kInvalidArgument: the request's sizes or indices do not fit it; the run is over then.
+  // Computes a piece of a layer, if the layer is small all of it. kInvalidArgument: the request's sizes or indices do not fit it; the run is
+  // over then.
   Result<void> advance();
-  // In the order of `outputs`, after done().
+  // In the order of `outputs`, after done(), once.
   std::vector<Tensor> take_outputs();
 
+  // Numbers of the values that are kept between two pieces: those that a layer to come reads, or that are wanted.
+  std::size_t kept_values() const;
+
  private:
+  Result<void> begin();
+  void end();
   void skip_unneeded();
 
   const Network& network_;
-  std::vector<Tensor> values_;  // by id
+  std::vector<Tensor> values_;                           // by id
+  std::vector<std::optional<std::size_t>> last_reader_;  // by id: a layer, or the one behind the last for what is wanted; null: nobody
   std::vector<std::size_t> outputs_;
   std::vector<bool> needed_;  // layers
   std::size_t next_ = 0;
   NetworkProducts products_;
+  std::vector<const Tensor*> layer_inputs_;  // of the layer that has begun
+  std::vector<const Tensor*> layer_states_;
+  std::unique_ptr<LayerRun> layer_;
 };
 
 }  // namespace braid::model
