@@ -9,9 +9,11 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <limits>
 #include <random>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace braid::test {
 namespace {
@@ -22,7 +24,9 @@ class Doubler final : public Predictor {
   std::span<const TensorSignature> inputs() const override { return inputs_; }
   std::span<const TensorSignature> outputs() const override { return outputs_; }
 
-  Result<std::unique_ptr<PendingPrediction>> submit(std::vector<std::optional<Tensor>> given, std::vector<std::size_t> wanted) override {
+  Result<std::unique_ptr<PendingPrediction>> submit(std::vector<std::optional<Tensor>> given, std::vector<std::size_t> wanted,
+                                                    std::int32_t priority) override {
+    priorities.push_back(priority);
     if (refusal) return *refusal;
     if (held) return std::make_unique<Held>(*held);
     if (!given[0]) return invalid_argument("the input 'x' is missing", "inputs.x");
@@ -35,18 +39,24 @@ class Doubler final : public Predictor {
   }
 
   std::optional<Error> refusal;
-  std::optional<bool> held;  // predictions never end; whether they have begun
+  std::optional<bool> held;  // predictions never end by themselves; whether they have begun
+  std::vector<std::int32_t> priorities;
 
  private:
   class Held final : public PendingPrediction {
    public:
     explicit Held(bool started) : started_(started) {}
-    std::optional<Result<std::vector<Tensor>>> try_take() override { return std::nullopt; }
+    std::optional<Result<std::vector<Tensor>>> try_take() override { return std::exchange(outcome_, std::nullopt); }
     bool started() const override { return started_; }
+    void cancel() override {
+      outcome_ = Error{ErrorCode::kCancelled, "the request was aborted", ""};
+      arrived_.notify();
+    }
     Signal& arrived() override { return arrived_; }
 
    private:
     bool started_;
+    std::optional<Result<std::vector<Tensor>>> outcome_;
     Signal arrived_;
   };
 
@@ -55,6 +65,7 @@ class Doubler final : public Predictor {
     explicit Ready(std::vector<Tensor> outputs) : outputs_(std::move(outputs)) {}
     std::optional<Result<std::vector<Tensor>>> try_take() override { return outputs_; }
     bool started() const override { return true; }
+    void cancel() override {}
     Signal& arrived() override { return arrived_; }
 
    private:
@@ -133,6 +144,10 @@ TEST_F(Predict, NamesTheFieldThatIsWrong) {
       {R"({"inputs":{"x":[[1,2]]},"outputs":["y","y"]})", "outputs[1]"},
       {R"({"inputs":{"x":[[1,2]]},"encoding_format":"hex"})", "encoding_format"},
       {R"({"inputs":{"x":[[1,2]]},"temperature":1})", "temperature"},
+      {R"({"inputs":{"x":[[1,2]]},"priority":101})", "priority"},
+      {R"({"inputs":{"x":[[1,2]]},"priority":"high"})", "priority"},
+      {R"({"inputs":{"x":{"shape":[1,1],"dtype":"int32","data":"AQAAAA=="}}})", "inputs.x.dtype"},
+      {R"({"inputs":{"x":[[1,2]],"i":{"shape":[1],"dtype":"int32","data":"AQAAAAAAAAA="}}})", "inputs.i.data"},
       {R"({"model":7,"inputs":{"x":[[1,2]]}})", "model"},
       {R"({"model":"fake-model","inputs":{"x":[[1,2]]}})", "model"},
   };
@@ -166,6 +181,67 @@ TEST_F(Predict, SaysThatTooManyWait) {
   const Reply reply = server.ask(post("/v1/predict", R"({"inputs":{"x":[[1,2]]}})"));
   EXPECT_EQ(reply.status, 429);
   EXPECT_EQ(reply.headers.at("retry-after"), "1");
+}
+
+TEST(PredictPriority, IsTheClientsOrWhatItMayAskFor) {
+  net::access::Rules rules;
+  rules.priority = 20;
+  rules.best_priority = 10;
+  net::ServerOptions options = test_options();
+  options.api_keys = {{"a", net::access::digest_of("sk"), rules}};
+  TestServer server(options);
+  Doubler doubler;
+  ServedNetwork network{.id = "doubler", .created = 1, .parameters = 0, .revision = "r1", .predictor = &doubler};
+  server.on_loop([&] { server.status().models = ModelDirectory({&server.model()}, false, {&network}); });
+  const auto ask = [&](const std::string& more) {
+    return server.ask(post("/v1/predict", R"({"inputs":{"x":[[1,2]]})" + more + "}", "Authorization: Bearer sk\r\n"));
+  };
+  EXPECT_EQ(ask("").status, 200);
+  EXPECT_EQ(ask(R"(,"priority":12)").status, 200);
+  const Reply refused = ask(R"(,"priority":0)");
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_NE(refused.body.find("a priority of 10 at best, not 0"), std::string::npos) << refused.body;
+  server.on_loop([&] {
+    EXPECT_EQ(doubler.priorities, (std::vector<std::int32_t>{20, 12}));
+    server.status().models = ModelDirectory({&server.model()});
+  });
+}
+
+TEST(HeldPrediction, EndsWhenItIsAbortedByItsRequestsId) {
+  TestServer server;
+  Doubler doubler;
+  ServedNetwork network{.id = "doubler", .created = 1, .parameters = 0, .revision = "r1", .predictor = &doubler};
+  server.on_loop([&] {
+    doubler.held = true;
+    server.status().models = ModelDirectory({&server.model()}, false, {&network});
+  });
+  const auto ask_as = [&](const std::string& id) {
+    std::size_t before = 0;
+    server.on_loop([&] { before = doubler.priorities.size(); });
+    RawClient client = server.connect();
+    client.send(post("/v1/predict", R"({"inputs":{"x":[[1,2]]}})", "X-Request-Id: " + id + "\r\n"));
+    EXPECT_TRUE(server.eventually([&] { return doubler.priorities.size() > before; }));
+    return client;
+  };
+  const auto expect_aborted = [](RawClient client) {
+    const Reply reply = client.read_reply();
+    EXPECT_EQ(reply.status, 499);
+    EXPECT_NE(reply.body.find("the request was aborted"), std::string::npos) << reply.body;
+  };
+  RawClient one = ask_as("one");
+  RawClient two = ask_as("two");
+  EXPECT_EQ(server.ask(post("/v1/abort", R"({"id":"three"})")).status, 404);
+  EXPECT_EQ(server.ask(post("/v1/abort", R"({"id":"one"})")).status, 200);
+  expect_aborted(std::move(one));
+  EXPECT_NE(server.ask(post("/abort_requests", R"({"request_ids":["two","one"]})")).body.find(R"("aborted":1)"), std::string::npos);
+  expect_aborted(std::move(two));
+  RawClient three = ask_as("three");
+  RawClient again = ask_as("three");
+  EXPECT_NE(server.ask(post("/abort_requests", R"({"all":true})")).body.find(R"("aborted":2)"), std::string::npos);
+  expect_aborted(std::move(three));
+  expect_aborted(std::move(again));
+  EXPECT_EQ(server.ask(post("/v1/abort", R"({"id":"three"})")).status, 404);
+  server.on_loop([&] { server.status().models = ModelDirectory({&server.model()}); });
 }
 
 TEST_F(Predict, EndsAtTheDeadlineOfItsClass) {
@@ -218,14 +294,37 @@ TEST(TensorJson, WhatIsWrittenIsReadAgain) {
   }
 }
 
+TEST(TensorJson, ShortIntegersBecomeLongOnes) {
+  const TensorSignature signature{.name = "i", .type = ElementType::kInt64, .shape = {{-1, "batch"}}, .optional = false};
+  std::string text = R"({"i":{"shape":[3],"dtype":"int32","data":"AQAAAP////8AAACA"}})";
+  const Value document = net::json::parse_object(text).value();
+  const Tensor read = net::predict::read_tensor(*document.find("i"), signature, "i").value();
+  EXPECT_EQ(read.type, ElementType::kInt64);
+  EXPECT_EQ(read.integers, (std::vector<std::int64_t>{1, -1, std::numeric_limits<std::int32_t>::min()}));
+}
+
+// A body with its header and so many bytes of data, all of which are 1.
+std::string tensor_body(const std::string& header, std::size_t bytes) {
+  std::string body(8, '\0');
+  for (std::size_t i = 0; i < 8; ++i) body[i] = static_cast<char>(header.size() >> 8 * i);
+  return body + header + std::string(bytes, '\1');
+}
+
+TEST(TensorFile, ShortIntegersBecomeLongOnes) {
+  const auto file = net::predict::read_tensor_file(tensor_body(R"({"i":{"dtype":"I32","shape":[2],"data_offsets":[0,8]}})", 8)).value();
+  EXPECT_EQ(file.tensors.at(0).second.type, ElementType::kInt64);
+  EXPECT_EQ(file.tensors.at(0).second.integers, (std::vector<std::int64_t>{0x01010101, 0x01010101}));
+  const auto wrong = net::predict::read_tensor_file(tensor_body(R"({"i":{"dtype":"I32","shape":[2],"data_offsets":[0,16]}})", 16));
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().param, "inputs.i.data_offsets");
+}
+
 // Or a small body would be a large one once its tensors are copied.
 TEST(TensorFile, TensorsDoNotOverlap) {
   const auto body_of = [](const std::string& offsets, std::size_t bytes) {
     const std::string header =
         R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[2],"data_offsets":)" + offsets + "}}";
-    std::string body(8, '\0');
-    for (std::size_t i = 0; i < 8; ++i) body[i] = static_cast<char>(header.size() >> 8 * i);
-    return body + header + std::string(bytes, '\0');
+    return tensor_body(header, bytes);
   };
   EXPECT_TRUE(net::predict::read_tensor_file(body_of("[8,16]", 16)));
   const auto overlapping = net::predict::read_tensor_file(body_of("[4,12]", 12));

@@ -25,13 +25,15 @@ class Counter final : public Predictor {
   std::span<const TensorSignature> outputs() const override { return outputs_; }
   const PolicyForm* policy() const override { return is_policy ? &form_ : nullptr; }
 
-  Result<std::unique_ptr<PendingPrediction>> submit(std::vector<std::optional<Tensor>>, std::vector<std::size_t>) override {
+  Result<std::unique_ptr<PendingPrediction>> submit(std::vector<std::optional<Tensor>>, std::vector<std::size_t>, std::int32_t) override {
     return invalid_argument("only acts");
   }
 
-  Result<std::unique_ptr<PendingPrediction>> act(std::vector<std::optional<Tensor>> given, ActionDraw draw) override {
+  Result<std::unique_ptr<PendingPrediction>> act(std::vector<std::optional<Tensor>> given, ActionDraw draw,
+                                                 std::int32_t priority) override {
     if (!given[0]) return invalid_argument("the input 'x' is missing", "inputs.x");
     last = draw;
+    last_priority = priority;
     ++acts;
     const std::int64_t rows = given[0]->shape[0];
     Tensor actions = Tensor::zeros(ElementType::kInt64, {rows});
@@ -49,6 +51,7 @@ class Counter final : public Predictor {
 
   bool is_policy = true;
   ActionDraw last;
+  std::int32_t last_priority = 0;
   int acts = 0;
 
  private:
@@ -56,6 +59,7 @@ class Counter final : public Predictor {
    public:
     explicit Ready(std::vector<Tensor> outputs) : outputs_(std::move(outputs)) {}
     std::optional<Result<std::vector<Tensor>>> try_take() override { return outputs_; }
+    void cancel() override {}
     Signal& arrived() override { return arrived_; }
 
    private:
@@ -102,13 +106,15 @@ TEST_F(Acting, AnswersWithActionsTheirLogarithmsValuesAndStates) {
   EXPECT_EQ(counter.last.seeds, std::vector<std::uint64_t>{static_cast<std::uint64_t>(-5)});
   EXPECT_EQ(counter.last.step, 2);
   EXPECT_FALSE(counter.last.deterministic);
-  EXPECT_EQ(act(R"({"model":"counter","observations":{"x":[[1,2]]},"hidden_states":{"s":[10]},"deterministic":true,"seed":[7],)"
+  EXPECT_EQ(counter.last_priority, -10);  // somebody waits for it to go on
+  EXPECT_EQ(act(R"({"model":"counter","observations":{"x":[[1,2]]},"hidden_states":{"s":[10]},"priority":5,"deterministic":true,"seed":[7],)"
                 R"("encoding_format":"base64"})"),
             R"({"object":"rl.action","model":"counter","revision":"r1","actions":{"shape":[1],"dtype":"int64","data":"DQAAAAAAAAA="},)"
             R"("action_log_probs":{"shape":[1],"dtype":"float32","data":"AAAAvw=="},)"
             R"("value_estimates":{"shape":[1],"dtype":"float32","data":"AACAPg=="},)"
             R"("new_hidden_states":{"s":{"shape":[1],"dtype":"float32","data":"AAAwQQ=="}},"seed":7,"step":0})");
   EXPECT_TRUE(counter.last.deterministic);
+  EXPECT_EQ(counter.last_priority, 5);
   const std::string packed = act(R"({"observations":{"shape":[1,2],"dtype":"float32","data":"AACAPwAAAEA="},"seed":1})");
   EXPECT_NE(packed.find(R"("actions":[3])"), std::string::npos) << packed;
 }

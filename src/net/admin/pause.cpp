@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <fmt/format.h>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -33,6 +34,8 @@ http::Response told(bool is_paused, std::size_t aborted) {
 std::vector<std::string> running_ids(const Service& service) {
   std::vector<std::string> ids;
   for (const auto& [id, answer] : service.answers) ids.push_back(id);
+  for (const auto& [id, prediction] : service.predictions)
+    if (ids.empty() || ids.back() != id) ids.push_back(id);  // equal ones are neighbours
   return ids;
 }
 
@@ -41,6 +44,7 @@ std::size_t abort_all(const Service& service, const std::vector<std::string>& id
   for (const std::string& id : ids) {
     const auto found = service.answers.find(id);
     if (found != service.answers.end() && cancel_answer(service, id, found->second.client->name())) ++aborted;
+    aborted += cancel_predictions(service, id, std::nullopt);
   }
   return aborted;
 }

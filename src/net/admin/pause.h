@@ -14,7 +14,7 @@ http::Response pause(Service& service, std::string_view query, std::string& body
 http::Response resume(Service& service, std::string& body);
 http::Response is_paused(const ServiceStatus& status);
 
-// POST /abort_requests: the answers of any clients with these ids, or all that run.
+// POST /abort_requests: the answers and predictions of any clients with these ids, or all that run.
 http::Response abort_requests(Service& service, std::string& body);
 
 }  // namespace braid::net::admin

@@ -36,10 +36,21 @@ bool cancel_answer(const Service& service, const std::string& id, std::string_vi
   return any;
 }
 
+std::size_t cancel_predictions(const Service& service, const std::string& id, std::optional<std::string_view> client) {
+  std::size_t count = 0;
+  const auto [begin, end] = service.predictions.equal_range(id);
+  for (auto each = begin; each != end; ++each) {
+    if (client && each->second.client->name() != *client) continue;
+    each->second.pending->cancel();
+    ++count;
+  }
+  return count;
+}
+
 http::Response abort(Service& service, std::string& body, std::string_view client) {
   const Result<std::string> id = read_id(body);
   if (!id) return http::error_response(id.error());
-  if (!cancel_answer(service, *id, client))
+  if (!cancel_answer(service, *id, client) && cancel_predictions(service, *id, client) == 0)
     return http::error_response({ErrorCode::kNotFound, fmt::format("no answer with the id '{}' is running", *id), "id"});
   http::Response response;
   response.body = R"({"id":)";

@@ -4,6 +4,8 @@
 #include "net/http/response.h"
 #include "net/service/service.h"
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -15,7 +17,11 @@ const RunningAnswer* find_answer(const Service& service, const std::string& id, 
 // Ends all choices of an answer of this client, which ends with an error. False when none of that id runs.
 bool cancel_answer(const Service& service, const std::string& id, std::string_view client);
 
-// {"id": of an answer's first chunk} ends all its choices; the answer ends with an error. 404 when no such answer of this client runs.
+// Ends the predictions with this id, of one client or of all; how many there were.
+std::size_t cancel_predictions(const Service& service, const std::string& id, std::optional<std::string_view> client);
+
+// {"id": of an answer's first chunk} ends all its choices, and the X-Request-Id of a prediction ends that; the answer is an error then. 404
+// when no such answer of this client runs.
 http::Response abort(Service& service, std::string& body, std::string_view client);
 
 }  // namespace braid::net::admin

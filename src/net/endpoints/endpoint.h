@@ -45,6 +45,10 @@ using Answer = http::Response (*)(const Question& question);   // on the loop, a
 // On the loop, in its time. Owns its arguments.
 using Work = boost::asio::awaitable<http::Response> (*)(std::shared_ptr<Service>, std::shared_ptr<http::Connection>, std::string body);
 
+// As Work, of whose request it is, too.
+using AskedWork = boost::asio::awaitable<http::Response> (*)(std::shared_ptr<Service>, std::shared_ptr<http::Connection>, Asker asker,
+                                                             std::string body);
+
 // The same for an answer in several pieces, which it writes itself. The record outlives it. True: the connection may take another request.
 using Errand = boost::asio::awaitable<bool> (*)(std::shared_ptr<Service>, std::shared_ptr<http::Connection>, http::Request request,
                                                 RequestRecord& record);
@@ -62,7 +66,7 @@ struct RecalledJob {
 // What a policy does: of a network by `act`; nullopt: the body names a language model, whose dialect answers. All outlives it.
 struct PolicyWork {
   boost::asio::awaitable<std::optional<http::Response>> (*act)(std::shared_ptr<Service>, std::shared_ptr<http::Connection>,
-                                                               rl::Sessions& sessions, std::string client, std::string& body);
+                                                               rl::Sessions& sessions, Asker asker, std::string& body);
   DialectOf dialect;
 };
 
@@ -75,7 +79,7 @@ struct Endpoint {
   std::string_view path;  // without /v1, unless only the path with it means this
   bool argument;          // one more path segment (or several: model ids may hold slashes) follows
   Caller caller;
-  std::variant<DialectOf, TextJob, RecalledJob, PolicyWork, RememberingWork, Work, Errand, Upload, Answer> handler;
+  std::variant<DialectOf, TextJob, RecalledJob, PolicyWork, RememberingWork, AskedWork, Work, Errand, Upload, Answer> handler;
 };
 
 // Every endpoint of the server.

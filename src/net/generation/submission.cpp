@@ -15,11 +15,16 @@ constexpr char kAccountSalt = '\x01';  // begins the salt of a request whose acc
 
 }  // namespace
 
+Result<std::int32_t> priority_by_rules(const access::Rules& rules, std::optional<std::int32_t> asked, bool is_urgent) {
+  if (!asked) return is_urgent ? std::max(rules.priority - kUrgency, rules.best_priority) : rules.priority;
+  if (*asked >= rules.best_priority) return *asked;
+  return invalid_argument(fmt::format("your requests may have a priority of {} at best, not {}", rules.best_priority, *asked), "priority");
+}
+
 Result<void> apply_rules(const access::Rules& rules, GenerationCall& call) {
-  if (!call.priority) call.priority = call.is_urgent ? std::max(rules.priority - kUrgency, rules.best_priority) : rules.priority;
-  if (*call.priority < rules.best_priority)
-    return invalid_argument(fmt::format("your requests may have a priority of {} at best, not {}", rules.best_priority, *call.priority),
-                            "priority");
+  const Result<std::int32_t> priority = priority_by_rules(rules, call.priority, call.is_urgent);
+  if (!priority) return priority.error();
+  call.priority = *priority;
   if (call.cache_salt.starts_with(kAccountSalt))
     return invalid_argument("'cache_salt' may not begin with a control character", "cache_salt");
   if (!rules.cache_salt.empty()) call.cache_salt = fmt::format("{0}{1}{0}{2}", kAccountSalt, rules.cache_salt, call.cache_salt);

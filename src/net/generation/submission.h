@@ -10,9 +10,14 @@
 #include "net/generation/call.h"
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace braid::net {
+
+// Of a request that asks for `asked`, or for none; `is_urgent` as Wish has it. kInvalidArgument: its client may not ask for it.
+Result<std::int32_t> priority_by_rules(const access::Rules& rules, std::optional<std::int32_t> asked, bool is_urgent);
 
 // Gives the call the priority and the cache salt that its client's requests have. kInvalidArgument when it asks for what they may not.
 Result<void> apply_rules(const access::Rules& rules, GenerationCall& call);

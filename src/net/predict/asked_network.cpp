@@ -2,6 +2,7 @@
 
 #include "net/json/fields.h"
 
+#include <charconv>
 #include <fmt/format.h>
 
 namespace braid::net::predict {
@@ -30,6 +31,24 @@ Result<const ServedNetwork*> find_network(const ModelDirectory& models, const Va
                networks.empty() ? fmt::format("the network '{}' does not exist; this server has none", *text)
                                 : fmt::format("the network '{}' does not exist; this server has {}", *text, ids),
                field};
+}
+
+Result<std::optional<std::int32_t>> read_priority(const Value* value) {
+  constexpr std::int64_t kMost = 100;
+  if (value == nullptr || value->is_null()) return std::optional<std::int32_t>();
+  const Result<std::int64_t> priority = json::read_integer(*value, "priority", -kMost, kMost);
+  if (!priority) return priority.error();
+  return std::optional(static_cast<std::int32_t>(*priority));
+}
+
+Result<std::optional<std::int32_t>> read_priority(const std::string* text) {
+  if (text == nullptr) return std::optional<std::int32_t>();
+  std::int64_t number = 0;
+  const auto [end, failure] = std::from_chars(text->data(), text->data() + text->size(), number);
+  if (failure != std::errc() || end != text->data() + text->size())
+    return invalid_argument("'priority' must be a whole number", "priority");
+  const Value value(number);
+  return read_priority(&value);
 }
 
 Result<bool> wants_packed(const Value* format) {

@@ -19,4 +19,8 @@ Result<const ServedNetwork*> find_network(const ModelDirectory& models, const Va
 // "encoding_format": whether tensors are answered in base64.
 Result<bool> wants_packed(const Value* format);
 
+// As a request of text has it; nothing: it says none. As a number, or of a file's metadata as a text.
+Result<std::optional<std::int32_t>> read_priority(const Value* value);
+Result<std::optional<std::int32_t>> read_priority(const std::string* text);
+
 }  // namespace braid::net::predict

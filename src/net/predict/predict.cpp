@@ -1,6 +1,7 @@
 #include "net/predict/predict.h"
 
 #include "net/generation/dialect.h"
+#include "net/generation/submission.h"
 #include "net/json/fields.h"
 #include "net/json/parse.h"
 #include "net/json/write.h"
@@ -11,6 +12,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <fmt/format.h>
 #include <functional>
@@ -34,6 +36,7 @@ struct Wanted {
   std::string revision = {};  // of the network, when it was asked
   std::vector<std::optional<Tensor>> inputs;
   std::vector<std::size_t> outputs;
+  std::optional<std::int32_t> priority;
   bool packed = false;
   bool as_file = false;  // the answer is a safetensors file, as the request was
 };
@@ -104,7 +107,14 @@ Result<Wanted> read_file(const ModelDirectory& models, std::string_view body) {
   const Value list = wanted.empty() ? Value() : Value(std::move(wanted));
   auto outputs = read_outputs(&list, predictor.outputs());
   if (!outputs) return outputs.error();
-  return Wanted{.network = *network, .inputs = std::move(inputs), .outputs = std::move(*outputs), .packed = false, .as_file = true};
+  const auto priority = read_priority(file->find_metadata("priority"));
+  if (!priority) return priority.error();
+  return Wanted{.network = *network,
+                .inputs = std::move(inputs),
+                .outputs = std::move(*outputs),
+                .priority = *priority,
+                .packed = false,
+                .as_file = true};
 }
 
 // What is immutable of the networks: any thread.
@@ -113,7 +123,7 @@ Result<Wanted> read_request(const ModelDirectory& models, std::string& body) {
   const Result<Value> document = json::parse_object(body);
   if (!document) return document.error();
   for (const auto& [key, ignored] : *document->get_if<ValueDict>()) {
-    constexpr std::string_view kKnown[] = {"model", "model_id", "inputs", "outputs", "encoding_format", "user"};
+    constexpr std::string_view kKnown[] = {"model", "model_id", "inputs", "outputs", "encoding_format", "priority", "user"};
     if (std::ranges::find(kKnown, key) == std::end(kKnown)) return invalid_argument(fmt::format("'{}' is not known here", key), key);
   }
   const char* field = "model";
@@ -130,7 +140,10 @@ Result<Wanted> read_request(const ModelDirectory& models, std::string& body) {
   if (!outputs) return outputs.error();
   const auto packed = wants_packed(document->find("encoding_format"));
   if (!packed) return packed.error();
-  return Wanted{.network = *network, .inputs = std::move(*inputs), .outputs = std::move(*outputs), .packed = *packed};
+  const auto priority = read_priority(document->find("priority"));
+  if (!priority) return priority.error();
+  return Wanted{
+      .network = *network, .inputs = std::move(*inputs), .outputs = std::move(*outputs), .priority = *priority, .packed = *packed};
 }
 
 std::string document_of(const Wanted& wanted, std::span<const Tensor> outputs) {
@@ -162,37 +175,41 @@ struct Document {
   bool is_file = false;
 };
 
-asio::awaitable<Result<Document>> predict(Service& service, http::Connection& connection, std::string& body) {
+asio::awaitable<Result<Document>> predict(Service& service, http::Connection& connection, const Asker& asker, std::string& body) {
   if (service.status.state == ServiceState::kDraining) co_return Error{ErrorCode::kDraining, "the server is shutting down", ""};
   if (service.status.state == ServiceState::kLoading) co_return Error{ErrorCode::kModelNotLoaded, "the models are still being loaded", ""};
-  const http::Clock::time_point asked = http::Clock::now();
+  const Deadlines deadlines = deadlines_of(service);
   const ModelDirectory models = service.status.models;
   Result<Wanted> wanted = Error{};
   std::function<void()> reading = [&] { wanted = read_request(models, body); };
-  const Result<void> read = co_await run_text(service, connection, body.size(), std::move(reading));
+  const Result<void> read = co_await run_text(service, connection, deadlines, Progress::kQueued, body.size(), std::move(reading));
   if (!read) co_return read.error();
   if (!wanted) co_return wanted.error();
   wanted->revision = wanted->network->revision;
-  auto pending = wanted->network->predictor->submit(std::move(wanted->inputs), wanted->outputs);
+  const Result<std::int32_t> priority = priority_by_rules(asker.client->rules(), wanted->priority, false);
+  if (!priority) co_return priority.error();
+  auto pending = wanted->network->predictor->submit(std::move(wanted->inputs), wanted->outputs, *priority);
   if (!pending) co_return pending.error();
-  const Result<std::vector<Tensor>> outputs = co_await outputs_of(service, connection, **pending, asked);
+  const Result<std::vector<Tensor>> outputs = co_await outputs_of(service, connection, deadlines, asker, **pending);
   if (!outputs) co_return outputs.error();
   std::size_t values = 0;
   for (const Tensor& tensor : *outputs) values += static_cast<std::size_t>(value_count(tensor.shape));
   Document document{{}, wanted->as_file};
   std::function<void()> writing = [&] { document.text = wanted->as_file ? file_of(*wanted, *outputs) : document_of(*wanted, *outputs); };
   constexpr std::size_t kBytesOfValue = 12;
-  const Result<void> written = co_await run_text(service, connection, values * kBytesOfValue, std::move(writing));
+  const Result<void> written =
+      co_await run_text(service, connection, deadlines, Progress::kStarted, values * kBytesOfValue, std::move(writing));
   if (!written) co_return written.error();
   co_return std::move(document);
 }
 
 }  // namespace
 
-asio::awaitable<http::Response> answer(std::shared_ptr<Service> service, std::shared_ptr<http::Connection> connection, std::string body) {
+asio::awaitable<http::Response> answer(std::shared_ptr<Service> service, std::shared_ptr<http::Connection> connection, Asker asker,
+                                       std::string body) {
   Result<Document> document = Error{ErrorCode::kInternal, "the request failed inside the server", ""};
   try {
-    document = co_await predict(*service, *connection, body);
+    document = co_await predict(*service, *connection, asker, body);
   } catch (const std::exception& bug) {
     spdlog::error("a prediction: {}", bug.what());
   }

@@ -12,7 +12,7 @@
 namespace braid::net::predict {
 
 // Ends early, with whatever answer, when the client goes.
-boost::asio::awaitable<http::Response> answer(std::shared_ptr<Service> service, std::shared_ptr<http::Connection> connection,
+boost::asio::awaitable<http::Response> answer(std::shared_ptr<Service> service, std::shared_ptr<http::Connection> connection, Asker asker,
                                               std::string body);
 
 }  // namespace braid::net::predict

@@ -4,6 +4,7 @@
 #include "net/json/fields.h"
 #include "net/json/parse.h"
 #include "net/json/write.h"
+#include "net/predict/tensor_json.h"
 
 #include <algorithm>
 #include <bit>
@@ -31,14 +32,23 @@ std::uint64_t header_length(std::string_view body) {
 
 std::size_t bytes_of(ElementType type) { return type == ElementType::kFloat32 ? sizeof(float) : sizeof(std::int64_t); }
 
-Result<ElementType> read_dtype(const Value& entry, const std::string& path) {
+// How an entry holds its values: I32 becomes int64.
+struct StoredType {
+  ElementType type = ElementType::kFloat32;
+  bool is_narrow = false;
+
+  std::int64_t bytes() const { return is_narrow ? 4 : static_cast<std::int64_t>(bytes_of(type)); }
+};
+
+Result<StoredType> read_dtype(const Value& entry, const std::string& path) {
   const Value* dtype = entry.find("dtype");
   if (dtype == nullptr) return invalid_argument(fmt::format("'{}' has no dtype", path), path);
   const auto name = json::read_string(*dtype, json::at_key(path, "dtype"));
   if (!name) return name.error();
-  if (*name == "F32") return ElementType::kFloat32;
-  if (*name == "I64") return ElementType::kInt64;
-  return invalid_argument(fmt::format("'{}' is of type {}; expected F32 or I64", path, *name), json::at_key(path, "dtype"));
+  if (*name == "F32") return StoredType{ElementType::kFloat32, false};
+  if (*name == "I64") return StoredType{ElementType::kInt64, false};
+  if (*name == "I32") return StoredType{ElementType::kInt64, true};
+  return invalid_argument(fmt::format("'{}' is of type {}; expected F32, I64 or I32", path, *name), json::at_key(path, "dtype"));
 }
 
 // A list of numbers that are not negative.
@@ -75,14 +85,14 @@ Result<Tensor> read_entry(const Value& entry, std::string_view data, std::int64_
     values *= extent;
   }
   const std::int64_t bytes = (*offsets)[1] - (*offsets)[0];
-  if (bytes != values * static_cast<std::int64_t>(bytes_of(*type)))
-    return invalid_argument(
-        fmt::format("'{}' has {} bytes; its shape takes {}", path, bytes, values * static_cast<std::int64_t>(bytes_of(*type))),
-        json::at_key(path, "data_offsets"));
+  if (bytes != values * type->bytes())
+    return invalid_argument(fmt::format("'{}' has {} bytes; its shape takes {}", path, bytes, values * type->bytes()),
+                            json::at_key(path, "data_offsets"));
   if (bytes > left) return invalid_argument(fmt::format("'{}' overlaps another tensor", path), json::at_key(path, "data_offsets"));
   left -= bytes;
-  Tensor tensor = Tensor::zeros(*type, *shape);
-  void* const to = *type == ElementType::kFloat32 ? static_cast<void*>(tensor.floats.data()) : tensor.integers.data();
+  if (type->is_narrow) return widened(*shape, data.data() + (*offsets)[0]);
+  Tensor tensor = Tensor::zeros(type->type, *shape);
+  void* const to = type->type == ElementType::kFloat32 ? static_cast<void*>(tensor.floats.data()) : tensor.integers.data();
   std::memcpy(to, data.data() + (*offsets)[0], static_cast<std::size_t>(bytes));
   return tensor;
 }

@@ -27,7 +27,7 @@ struct TensorFile {
 // Whether a body is one: JSON text never begins so.
 bool is_tensor_file(std::string_view body);
 
-// kInvalidArgument, with "inputs.NAME" for a tensor's fault. F32 and I64; every offset is checked.
+// kInvalidArgument, with "inputs.NAME" for a tensor's fault. F32, I64, and I32 as int64; every offset is checked.
 Result<TensorFile> read_tensor_file(std::string_view body);
 
 struct NamedTensor {

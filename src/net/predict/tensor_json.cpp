@@ -126,8 +126,10 @@ Result<Tensor> read_packed(const ValueDict& dict, const TensorSignature& signatu
   }
   const auto dtype = json::read_string(*packed.find("dtype"), json::at_key(path, "dtype"));
   if (!dtype) return dtype.error();
-  if (*dtype != element_name(signature.type))
-    return invalid_argument(fmt::format("'{}' is '{}'; expected '{}'", json::at_key(path, "dtype"), *dtype, element_name(signature.type)),
+  const bool is_short = signature.type == ElementType::kInt64 && *dtype == "int32";
+  if (*dtype != element_name(signature.type) && !is_short)
+    return invalid_argument(fmt::format("'{}' is '{}'; expected '{}'{}", json::at_key(path, "dtype"), *dtype, element_name(signature.type),
+                                        signature.type == ElementType::kInt64 ? " or 'int32'" : ""),
                             json::at_key(path, "dtype"));
   auto shape = read_shape(*packed.find("shape"), json::at_key(path, "shape"));
   if (!shape) return shape.error();
@@ -136,9 +138,10 @@ Result<Tensor> read_packed(const ValueDict& dict, const TensorSignature& signatu
   if (!text) return text.error();
   const auto bytes = decode_base64(*text);
   if (!bytes) return invalid_argument(fmt::format("'{}' is no base64", at), at);
-  const auto expected = static_cast<std::size_t>(value_count(*shape)) * element_bytes(signature.type);
+  const auto expected = static_cast<std::size_t>(value_count(*shape)) * (is_short ? sizeof(std::int32_t) : element_bytes(signature.type));
   if (bytes->size() != expected)
     return invalid_argument(fmt::format("'{}' has {} bytes; the shape takes {}", at, bytes->size(), expected), at);
+  if (is_short) return widened(std::move(*shape), bytes->data());
   Tensor tensor = Tensor::zeros(signature.type, std::move(*shape));
   void* const values = signature.type == ElementType::kFloat32 ? static_cast<void*>(tensor.floats.data()) : tensor.integers.data();
   std::memcpy(values, bytes->data(), bytes->size());
@@ -171,6 +174,17 @@ std::size_t append_level(std::string& out, const Tensor& tensor, std::size_t lev
 }
 
 }  // namespace
+
+Tensor widened(TensorShape shape, const char* bytes) {
+  Tensor tensor = Tensor::zeros(ElementType::kInt64, std::move(shape));
+  for (std::int64_t& value : tensor.integers) {
+    std::int32_t narrow = 0;
+    std::memcpy(&narrow, bytes, sizeof narrow);
+    value = narrow;
+    bytes += sizeof narrow;
+  }
+  return tensor;
+}
 
 Result<Tensor> read_tensor(const Value& value, const TensorSignature& signature, const std::string& path) {
   if (const auto* dict = value.get_if<ValueDict>()) return read_packed(*dict, signature, path);

@@ -1,4 +1,5 @@
-// Tensors in JSON: nested lists, or {"shape": [2, 3], "dtype": "float32", "data": BASE64} of the little-endian bytes.
+// Tensors in JSON: nested lists, or {"shape": [2, 3], "dtype": "float32", "data": BASE64} of the little-endian bytes. int32 becomes
+// int64.
 #pragma once
 
 #include "braid/result.h"
@@ -11,6 +12,9 @@ namespace braid::net::predict {
 
 // Of the rank and type of `signature`; sizes are for the network to check. kInvalidArgument with the path of the fault below `path`.
 Result<Tensor> read_tensor(const Value& value, const TensorSignature& signature, const std::string& path);
+
+// Of int32's little-endian bytes, as many as the shape takes.
+Tensor widened(TensorShape shape, const char* bytes);
 
 // What is no number, which JSON does not have, is null in lists.
 void append_lists(std::string& out, const Tensor& tensor);

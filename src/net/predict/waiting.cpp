@@ -28,24 +28,45 @@ class Watch {
   http::Connection& connection_;
 };
 
+// A prediction is known by its id while it lives.
+class Entry {
+ public:
+  Entry(Service& service, const Asker& asker, PendingPrediction& pending)
+      : service_(service), place_(service.predictions.emplace(asker.request_id, RunningPrediction{asker.client.get(), &pending})) {}
+  ~Entry() { service_.predictions.erase(place_); }
+  Entry(const Entry&) = delete;
+  Entry& operator=(const Entry&) = delete;
+
+ private:
+  Service& service_;
+  decltype(Service::predictions)::iterator place_;
+};
+
 }  // namespace
 
-asio::awaitable<Result<void>> run_text(Service& service, http::Connection& connection, std::size_t bytes, std::function<void()> work) {
+Deadlines deadlines_of(const Service& service) { return {service.options.limits_of(WorkClass::kPrediction), http::Clock::now()}; }
+
+asio::awaitable<Result<void>> run_text(Service& service, http::Connection& connection, const Deadlines& deadlines, Progress progress,
+                                       std::size_t bytes, std::function<void()> work) {
   if (bytes <= service.options.max_inline_body_bytes) {
     work();
     co_return Result<void>();
   }
   Abandonment abandonment;
   const Watch watch(connection, service.options, [&] {
-    if (connection.gone()) abandonment.abandon();
+    if (connection.gone() || deadlines.overdue(http::Clock::now(), progress)) abandonment.abandon();
   });
+  connection.interrupt_at(deadlines.next(progress));
   const Result<void> ran = co_await run_codec_job(service, abandonment, std::move(work));
+  if (ran || connection.gone()) co_return ran;
+  std::optional<Failure> overdue = deadlines.overdue(http::Clock::now(), progress);
+  if (overdue) co_return std::move(overdue->error);
   co_return ran;
 }
 
-asio::awaitable<Result<std::vector<Tensor>>> outputs_of(Service& service, http::Connection& connection, PendingPrediction& pending,
-                                                        http::Clock::time_point asked) {
-  const Deadlines deadlines(service.options.limits_of(WorkClass::kPrediction), asked);
+asio::awaitable<Result<std::vector<Tensor>>> outputs_of(Service& service, http::Connection& connection, const Deadlines& deadlines,
+                                                        const Asker& asker, PendingPrediction& pending) {
+  const Entry entry(service, asker, pending);
   const Watch watch(connection, service.options, [&pending] { pending.arrived().notify(); });
   std::optional<Result<std::vector<Tensor>>> outputs = pending.try_take();
   while (!outputs && !connection.gone()) {

@@ -4,6 +4,7 @@
 #include "braid/predictor.h"
 #include "braid/result.h"
 #include "braid/tensor.h"
+#include "net/generation/deadlines.h"
 #include "net/http/connection.h"
 #include "net/service/service.h"
 
@@ -14,13 +15,16 @@
 
 namespace braid::net::predict {
 
-// Runs `work`: here when it is about few bytes, else on the codec worker. kOverloaded; kCancelled: the client has gone. Everything outlives
-// the wait. Loop only, as the next.
-boost::asio::awaitable<Result<void>> run_text(Service& service, http::Connection& connection, std::size_t bytes,
-                                              std::function<void()> work);
+// The deadlines of a prediction that is asked for now.
+Deadlines deadlines_of(const Service& service);
 
-// `asked`: from when the deadlines of predictions count. kCancelled: the client has gone; kOverloaded, kTimeout: a deadline came first.
-boost::asio::awaitable<Result<std::vector<Tensor>>> outputs_of(Service& service, http::Connection& connection, PendingPrediction& pending,
-                                                               http::Clock::time_point asked);
+// Runs `work`: here when it is about few bytes, else on the codec worker. kOverloaded, kTimeout: also when a deadline came first; kCancelled:
+// the client has gone. Everything outlives the wait. Loop only, as the next.
+boost::asio::awaitable<Result<void>> run_text(Service& service, http::Connection& connection, const Deadlines& deadlines, Progress progress,
+                                              std::size_t bytes, std::function<void()> work);
+
+// Until then its asker may cancel it by its id. kCancelled: that, or the client has gone; kOverloaded, kTimeout: a deadline came first.
+boost::asio::awaitable<Result<std::vector<Tensor>>> outputs_of(Service& service, http::Connection& connection, const Deadlines& deadlines,
+                                                               const Asker& asker, PendingPrediction& pending);
 
 }  // namespace braid::net::predict

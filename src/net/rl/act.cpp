@@ -1,6 +1,7 @@
 #include "net/rl/act.h"
 
 #include "net/generation/dialect.h"
+#include "net/generation/submission.h"
 #include "net/predict/waiting.h"
 #include "net/rl/act_answer.h"
 #include "net/rl/act_request.h"
@@ -47,23 +48,24 @@ struct Document {
   bool is_file = false;
 };
 
-asio::awaitable<Result<Document>> take_step(Service& service, http::Connection& connection, Sessions& sessions, const std::string& client,
-                                            ActRequest& request) {
+asio::awaitable<Result<Document>> take_step(Service& service, http::Connection& connection, const Deadlines& deadlines, Sessions& sessions,
+                                            const Asker& asker, ActRequest& request) {
   const ServedNetwork& network = *request.network;
   std::optional<Sessions::Turn> turn;
   ActionDraw draw{.deterministic = request.deterministic, .seeds = {}, .step = request.step.value_or(0)};
   draw.seeds = request.seeds ? *request.seeds : std::vector<std::uint64_t>{new_seed(service)};
   if (!request.session.empty()) {
-    Result<Sessions::Turn> begun = sessions.begin(client, request.session, network.id, Clock::now());
+    Result<Sessions::Turn> begun = sessions.begin(asker.client->name(), request.session, network.id, Clock::now());
     if (!begun) co_return begun.error();
     turn.emplace(std::move(*begun));
     if (!request.resets_session) go_on(request, draw, turn->episode());
   }
   const std::string revision = network.revision;  // of what is asked now
-  const http::Clock::time_point asked = http::Clock::now();
-  auto pending = network.predictor->act(std::move(request.inputs), draw);
+  const Result<std::int32_t> priority = priority_by_rules(asker.client->rules(), request.priority, true);
+  if (!priority) co_return priority.error();
+  auto pending = network.predictor->act(std::move(request.inputs), draw, *priority);
   if (!pending) co_return pending.error();
-  const Result<std::vector<Tensor>> drawn = co_await predict::outputs_of(service, connection, **pending, asked);
+  const Result<std::vector<Tensor>> drawn = co_await predict::outputs_of(service, connection, deadlines, asker, **pending);
   if (!drawn) co_return drawn.error();
   if (turn) {
     const Result<void> kept = keep(*turn, request, draw, *drawn);
@@ -76,25 +78,27 @@ asio::awaitable<Result<Document>> take_step(Service& service, http::Connection& 
   Document document{{}, request.as_file};
   std::function<void()> writing = [&] { document.text = request.as_file ? act_file(request, answer) : act_document(request, answer); };
   constexpr std::size_t kBytesOfValue = 12;
-  const Result<void> written = co_await predict::run_text(service, connection, values * kBytesOfValue, std::move(writing));
+  const Result<void> written =
+      co_await predict::run_text(service, connection, deadlines, Progress::kStarted, values * kBytesOfValue, std::move(writing));
   if (!written) co_return written.error();
   co_return std::move(document);
 }
 
 // Nullopt: the body names no network.
 asio::awaitable<Result<std::optional<Document>>> answer_of(Service& service, http::Connection& connection, Sessions& sessions,
-                                                           const std::string& client, std::string& body) {
+                                                           const Asker& asker, std::string& body) {
   if (service.status.state == ServiceState::kDraining) co_return Error{ErrorCode::kDraining, "the server is shutting down", ""};
   if (service.status.state == ServiceState::kLoading) co_return Error{ErrorCode::kModelNotLoaded, "the models are still being loaded", ""};
+  const Deadlines deadlines = predict::deadlines_of(service);
   const ModelDirectory models = service.status.models;
   const bool may_generate = check_service(service.status).has_value();
   Result<std::optional<ActRequest>> request = Error{};
   std::function<void()> reading = [&] { request = read_act(models, may_generate, body); };
-  const Result<void> read = co_await predict::run_text(service, connection, body.size(), std::move(reading));
+  const Result<void> read = co_await predict::run_text(service, connection, deadlines, Progress::kQueued, body.size(), std::move(reading));
   if (!read) co_return read.error();
   if (!request) co_return request.error();
   if (!*request) co_return std::optional<Document>();
-  Result<Document> document = co_await take_step(service, connection, sessions, client, **request);
+  Result<Document> document = co_await take_step(service, connection, deadlines, sessions, asker, **request);
   if (!document) co_return document.error();
   co_return std::optional(std::move(*document));
 }
@@ -102,10 +106,10 @@ asio::awaitable<Result<std::optional<Document>>> answer_of(Service& service, htt
 }  // namespace
 
 asio::awaitable<std::optional<http::Response>> act(std::shared_ptr<Service> service, std::shared_ptr<http::Connection> connection,
-                                                   Sessions& sessions, std::string client, std::string& body) {
+                                                   Sessions& sessions, Asker asker, std::string& body) {
   Result<std::optional<Document>> document = Error{ErrorCode::kInternal, "the request failed inside the server", ""};
   try {
-    document = co_await answer_of(*service, *connection, sessions, client, body);
+    document = co_await answer_of(*service, *connection, sessions, asker, body);
   } catch (const std::exception& bug) {
     spdlog::error("a policy's step: {}", bug.what());
   }

@@ -14,8 +14,8 @@
 namespace braid::net::rl {
 
 // Of a policy that is a network. Nullopt, and the body as it was: it names a language model. Ends early, with whatever answer, when the client
-// goes. `sessions` and `body` outlive it; `client` is access::Account::name.
+// goes. `sessions` and `body` outlive it.
 boost::asio::awaitable<std::optional<http::Response>> act(std::shared_ptr<Service> service, std::shared_ptr<http::Connection> connection,
-                                                          Sessions& sessions, std::string client, std::string& body);
+                                                          Sessions& sessions, Asker asker, std::string& body);
 
 }  // namespace braid::net::rl

@@ -61,9 +61,9 @@ class ActReader {
 
   Result<ActRequest> read(const Value& body) {
     for (const auto& [key, ignored] : *body.get_if<ValueDict>()) {
-      constexpr std::array<std::string_view, 13> kKnown = {
-          "model",   "model_id",    "observations",  "hidden_states", "deterministic",   "seed", "step",
-          "session", "session_ttl", "session_reset", "session_end",   "encoding_format", "user"};
+      constexpr std::array<std::string_view, 14> kKnown = {
+          "model",   "model_id",    "observations",  "hidden_states", "deterministic",   "seed",     "step",
+          "session", "session_ttl", "session_reset", "session_end",   "encoding_format", "priority", "user"};
       if (std::ranges::find(kKnown, key) == kKnown.end()) return invalid_argument(fmt::format("'{}' is not known here", key), key);
     }
     const Value* const observations = member(body, "observations");
@@ -79,6 +79,9 @@ class ActReader {
     const auto packed = predict::wants_packed(body.find("encoding_format"));
     if (!packed) return packed.error();
     request_.packed = *packed;
+    const auto priority = predict::read_priority(body.find("priority"));
+    if (!priority) return priority.error();
+    request_.priority = *priority;
     return std::move(request_);
   }
 
@@ -110,6 +113,9 @@ class ActReader {
     Result<void> read = read_draw(options);
     if (read) read = read_session(options);
     if (!read) return read.error();
+    const auto priority = predict::read_priority(file.find_metadata("priority"));
+    if (!priority) return priority.error();
+    request_.priority = *priority;
     request_.as_file = true;
     return std::move(request_);
   }

@@ -21,6 +21,7 @@ struct ActRequest {
   bool deterministic = false;
   std::optional<std::vector<std::uint64_t>> seeds;  // one for all rows, or one for each
   std::optional<std::int64_t> step;
+  std::optional<std::int32_t> priority;
   std::string session;  // empty: none
   std::chrono::seconds time_to_live{300};
   bool resets_session = false;

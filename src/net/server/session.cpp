@@ -178,6 +178,19 @@ TextWork text_work(const Endpoint& endpoint, Dialects& dialects, std::string cli
           &kOpenAiVoice, true};
 }
 
+// Of an endpoint whose answer is one piece.
+asio::awaitable<Response> begin_answer(std::shared_ptr<Service> service, Dialects& dialects, std::shared_ptr<Connection> connection,
+                                       Request& request, const Endpoint& endpoint, const std::shared_ptr<access::Account>& account) {
+  std::string body = std::move(request.body);
+  if (const auto* const work = std::get_if<Work>(&endpoint.handler))
+    return (*work)(std::move(service), std::move(connection), std::move(body));
+  if (const auto* const asked = std::get_if<AskedWork>(&endpoint.handler))
+    return (*asked)(std::move(service), std::move(connection), Asker{account, request.request_id}, std::move(body));
+  if (const auto* const remembering = std::get_if<RememberingWork>(&endpoint.handler))
+    return (*remembering)(std::move(service), std::move(connection), dialects, std::move(body));
+  return answer_text(std::move(service), std::move(connection), text_work(endpoint, dialects, account->name()), std::move(body));
+}
+
 // A request for something that takes work, once its client has been let in.
 asio::awaitable<bool> work(std::shared_ptr<Service> service, Dialects& dialects, std::shared_ptr<Connection> connection, Request& request,
                            const Endpoint& endpoint, std::shared_ptr<access::Account> account, RequestRecord& record) {
@@ -190,7 +203,7 @@ asio::awaitable<bool> work(std::shared_ptr<Service> service, Dialects& dialects,
   }
   const auto* dialect = std::get_if<DialectOf>(&endpoint.handler);
   if (const auto* policy = std::get_if<PolicyWork>(&endpoint.handler)) {
-    auto acting = policy->act(service, connection, dialects.policy_sessions, account->name(), request.body);
+    auto acting = policy->act(service, connection, dialects.policy_sessions, Asker{account, request.request_id}, request.body);
     const std::optional<Response> acted = co_await std::move(acting);
     if (acted) {
       account->append_headers(request.answer_headers, Clock::now());
@@ -210,16 +223,7 @@ asio::awaitable<bool> work(std::shared_ptr<Service> service, Dialects& dialects,
     auto running = upload->run(service, connection, std::move(request), record);
     co_return co_await std::move(running);
   }
-  if (const auto* const remembering = std::get_if<RememberingWork>(&endpoint.handler)) {
-    auto answering = (*remembering)(service, connection, dialects, std::move(request.body));
-    const Response response = co_await std::move(answering);
-    account->append_headers(request.answer_headers, Clock::now());
-    co_return co_await conclude(*service, *connection, request, response, keep_alive(), record);
-  }
-  const auto* const own = std::get_if<Work>(&endpoint.handler);
-  auto answering = own != nullptr
-                       ? (*own)(service, connection, std::move(request.body))
-                       : answer_text(service, connection, text_work(endpoint, dialects, account->name()), std::move(request.body));
+  auto answering = begin_answer(service, dialects, connection, request, endpoint, account);
   Response response = co_await std::move(answering);
   if (response.status >= 400) voice_of(endpoint, dialects, request.speaks_anthropic).sign(response, request.request_id);
   account->append_headers(request.answer_headers, Clock::now());

@@ -1,6 +1,7 @@
 // What all sessions of one server share.
 #pragma once
 
+#include "braid/predictor.h"
 #include "braid/result.h"
 #include "braid/served_model.h"
 #include "net/access/cors.h"
@@ -45,6 +46,18 @@ struct RunningAnswer {
   const Wish* wish;               // what was asked for, but for the prompt; lives as long
 };
 
+// A prediction that waits or runs.
+struct RunningPrediction {
+  const access::Account* client;  // whose it is; lives as long
+  PendingPrediction* pending;     // likewise
+};
+
+// Whose request it is, and the id that its client gave it, or the server did (X-Request-Id).
+struct Asker {
+  std::shared_ptr<const access::Account> client;
+  std::string request_id;
+};
+
 // Which connections are not kept alive any more.
 enum class Closing {
   kNot,
@@ -82,11 +95,12 @@ struct Service {
   std::string piece;  // of a streamed answer, while it is being written; one for all, so that it stays in the cache
   Closing closing = Closing::kNot;
   std::mt19937_64 random{std::random_device{}()};
-  std::unordered_map<std::string, RunningAnswer> answers;    // by id
-  std::uint32_t codec_jobs = 0;                              // given to the codec worker and not ended
-  boost::asio::thread_pool codec_worker{1};                  // parses, renders and tokenises long requests
-  std::vector<std::weak_ptr<RegistryTask>> registry_tasks;   // that have not ended, and some that have
-  std::optional<boost::asio::thread_pool> registry_workers;  // registry_jobs.h; the last member: its threads end first
+  std::unordered_map<std::string, RunningAnswer> answers;               // by id
+  std::unordered_multimap<std::string, RunningPrediction> predictions;  // by Asker::request_id, which several may have
+  std::uint32_t codec_jobs = 0;                                         // given to the codec worker and not ended
+  boost::asio::thread_pool codec_worker{1};                             // parses, renders and tokenises long requests
+  std::vector<std::weak_ptr<RegistryTask>> registry_tasks;              // that have not ended, and some that have
+  std::optional<boost::asio::thread_pool> registry_workers;             // registry_jobs.h; the last member: its threads end first
 };
 
 }  // namespace braid::net
