@@ -46,10 +46,16 @@ struct InfillTokens {
   TokenId middle = 0;
 };
 
+struct TokenRange {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+};
+
 // Two texts as one prompt.
 struct EncodedPair {
   std::vector<TokenId> tokens;
   std::int32_t second_text = 0;  // GenerationRequest's: 0 where the model does not tell them apart by types
+  TokenRange second;             // what the second text is in them, without what parts the two and what ends them
 };
 
 // Tokens that begin and end texts, and whether encode() adds them by itself.

@@ -124,6 +124,22 @@ TEST_F(CodecJobs, AreMadeOfAQueryBesideManyDocuments) {
   EXPECT_EQ(client.read_reply().status, 200);
 }
 
+// Nor is a body of a few KB that is rendered as many chats.
+TEST_F(CodecJobs, RenderSeveralChats) {
+  server.on_loop([&] {
+    server.model().classes.labels = {"good"};
+    server.engine().script = [](const GenerationRequest&) { return std::vector<TokenEvent>{PooledVector{{1.0F}}, Finish{}}; };
+  });
+  std::string chats = R"([{"role":"user","content":"a"}])";
+  for (int i = 0; i < 40; ++i) chats += R"(,[{"role":"user","content":"a"}])";
+  RawClient client = server.connect();
+  client.send(post("/v1/rewards/score", R"({"messages":[)" + chats + "]}"));
+  EXPECT_TRUE(server.eventually([&] { return codec.calls == 1; }));
+  EXPECT_EQ(server.ask(get("/health")).status, 200) << "the loop waits for nobody's chats";
+  codec.gate.count_down();
+  EXPECT_EQ(client.read_reply().status, 200);
+}
+
 TEST_F(CodecJobs, EndAtTheirDeadlineBeforeTheirTurn) {
   net::ServerOptions options = two_jobs();
   options.request_timeout = std::chrono::milliseconds(50);

@@ -5,6 +5,7 @@
 #include "braid/image_reader.h"
 #include "braid/media_span.h"
 #include "braid/pixels.h"
+#include "braid/text_codec.h"
 #include "net/generation/parser/answer_syntax.h"
 #include "net/wish/wish.h"
 
@@ -26,6 +27,7 @@ struct GenerationCall : Wish {
   std::optional<AnswerSyntax> syntax;       // how a chat's answer is split, known once it is rendered; nothing: it is text throughout
   std::vector<std::string> echoes;          // [prompts]: the prompts' texts, if `echo`; of a chat, the last message's that is gone on with
   std::vector<std::int32_t> second_begins;  // [prompts], GenerationRequest::second_text, if there are second_texts
+  std::vector<TokenRange> documents;        // likewise: of each prompt the tokens of its second text
   std::vector<ReadImage> read;              // [images], once they are
   std::vector<MediaSpan> media;             // of a chat's prompt: GenerationRequest's
   std::vector<SharedPixels> pixels;         // likewise: its images

@@ -71,7 +71,8 @@ class Dialect {
   // The whole answer to a body that wants nothing but its model to be unloaded, the model's id being known.
   virtual std::optional<std::string> unload_answer(const Value& /*body*/, std::string_view /*id*/) const { return std::nullopt; }
 
-  // Of what the body does not hold but names, so that read() takes as long as if it were there. Any thread.
+  // Of what the body does not hold but names, or has once and is read several times, so that read() takes as long as if it were there. Any
+  // thread.
   virtual std::size_t recalled_bytes(const Value& /*body*/, std::string_view /*client*/) const { return 0; }
 
   // Loop only.

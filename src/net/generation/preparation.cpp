@@ -2,6 +2,7 @@
 
 #include "net/generation/fetched_images.h"
 #include "net/generation/forced_calls.h"
+#include "net/generation/prompt_cutting.h"
 #include "net/generation/prompts.h"
 #include "net/generation/shown_images.h"
 #include "net/generation/strict_calls.h"
@@ -92,7 +93,7 @@ struct Preparation {
     Result<Prompts> encoded = call->drops_oldest_turns ? encode_last_turns(*model, *call) : encode_prompts(*model, *call);
     if (!encoded) return encoded.error();
     prompts = std::move(*encoded);
-    cut_prompts(prompts, *call, *model);
+    if (const Result<void> cut = cut_prompts(prompts, *call, *model); !cut) return cut;
     if (call->return_token_ids) call->prompt_tokens = prompts;
     if (call->echo) echo();
     const Result<void> compiled = call->wants_constraint() ? compile() : Result<void>();

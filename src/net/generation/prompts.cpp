@@ -12,6 +12,7 @@ namespace braid::net {
 namespace {
 
 constexpr std::size_t kMaxPromptScores = 4'000'000;  // an answer repeats them for every choice
+constexpr std::size_t kBytesOfChat = 2048;           // what rendering a short one is like
 constexpr std::size_t kMaxVectorValues = 4'000'000;  // of vectors of single tokens
 
 using Prompts = std::vector<std::vector<TokenId>>;
@@ -137,12 +138,43 @@ Result<Prompts> encode_pairs(const TextCodec& codec, GenerationCall& call) {
     if (!pair) return pair.error();
     prompts.push_back(std::move(pair->tokens));
     call.second_begins.push_back(pair->second_text);
+    call.documents.push_back(pair->second);
+  }
+  return prompts;
+}
+
+Result<Prompts> encode_framed(const TextCodec& codec, const GenerationCall& call) {
+  const auto& items = std::get<std::vector<PromptItem>>(call.prompt);
+  Prompts prompts;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const std::string text = call.frame->before[i] + std::get<std::string>(items[i]) + call.frame->behind;
+    Result<std::vector<TokenId>> ids = codec.encode(text, {.add_special = false, .parse_special = true});
+    if (!ids) return ids.error();
+    prompts.push_back(std::move(*ids));
+  }
+  return prompts;
+}
+
+// Each as its template writes it.
+Result<Prompts> encode_chats(const TextCodec& codec, GenerationCall& call) {
+  Prompts prompts;
+  auto& items = std::get<std::vector<PromptItem>>(call.prompt);
+  for (ChatPrompt& chat : call.chats) {
+    const Result<RenderedChat> rendered = render_chat(codec, chat);
+    if (!rendered) return rendered.error();
+    chat = ChatPrompt();
+    auto ids = codec.encode(rendered->text,
+                            {.add_special = call.add_special.value_or(false), .parse_special = true, .literal = rendered->literal});
+    if (!ids) return ids.error();
+    items.emplace_back(*ids);
+    prompts.push_back(std::move(*ids));
   }
   return prompts;
 }
 
 Result<Prompts> encode_items(const TextCodec& codec, GenerationCall& call) {
   if (!call.second_texts.empty()) return encode_pairs(codec, call);
+  if (call.frame) return encode_framed(codec, call);
   const EncodeOptions options{.add_special = call.add_special.value_or(true), .parse_special = true};
   Prompts prompts;
   for (const PromptItem& item : std::get<std::vector<PromptItem>>(call.prompt)) {
@@ -208,6 +240,7 @@ Result<RenderedChat> render_chat(const TextCodec& codec, ChatPrompt& chat) {
 }
 
 Result<Prompts> encode_prompts(const ServedModel& model, GenerationCall& call) {
+  if (!call.chats.empty()) return encode_chats(*model.codec, call);
   const auto* chat = std::get_if<ChatPrompt>(&call.prompt);
   return chat != nullptr ? encode_chat(model, call) : encode_items(*model.codec, call);
 }
@@ -218,34 +251,9 @@ std::size_t bytes_to_encode(const GenerationCall& call) {
     for (const PromptItem& item : *items)
       if (const auto* text = std::get_if<std::string>(&item)) bytes += text->size();
   for (const std::string& text : call.second_texts) bytes += text.size();
-  return bytes;
-}
-
-void cut_prompts(Prompts& prompts, GenerationCall& call, const ServedModel& model) {
-  const std::int32_t context = model.context_length;
-  auto* items = std::get_if<std::vector<PromptItem>>(&call.prompt);
-  if (call.prompt_head) {
-    const auto most = static_cast<std::size_t>(*call.prompt_head < 0 ? context : *call.prompt_head);
-    const std::size_t of_texts = std::min(call.add_special.value_or(true) ? model.codec->closing_tokens() : 0, most);
-    for (std::size_t i = 0; i < prompts.size(); ++i) {
-      std::vector<TokenId>& prompt = prompts[i];
-      if (prompt.size() <= most) continue;
-      const bool is_text = items == nullptr || std::holds_alternative<std::string>((*items)[i]);
-      const auto closing = static_cast<std::ptrdiff_t>(is_text ? of_texts : 0);  // ids are all the client's
-      prompt.erase(prompt.begin() + static_cast<std::ptrdiff_t>(most) - closing, prompt.end() - closing);
-    }
-  }
-  if (call.cuts_prompt_end)
-    for (std::vector<TokenId>& prompt : prompts) prompt.resize(std::min(prompt.size(), static_cast<std::size_t>(context)));
-  if (!call.prompt_tail) return;
-  const std::int32_t room = context - std::clamp(call.max_tokens.value_or(1), 0, context - 1);
-  const auto most = static_cast<std::size_t>(*call.prompt_tail < 0 ? room : *call.prompt_tail);
-  for (std::size_t i = 0; i < prompts.size(); ++i) {
-    std::vector<TokenId>& prompt = prompts[i];
-    if (prompt.size() <= most) continue;
-    prompt.erase(prompt.begin(), prompt.end() - static_cast<std::ptrdiff_t>(most));
-    if (items != nullptr) (*items)[i] = prompt;
-  }
+  if (call.frame)
+    for (const std::string& before : call.frame->before) bytes += before.size() + call.frame->behind.size();
+  return bytes + call.chats.size() * kBytesOfChat;
 }
 
 std::vector<std::string> last_words(const ChatPrompt& chat) {

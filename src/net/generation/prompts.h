@@ -20,12 +20,9 @@ Result<std::vector<std::vector<TokenId>>> encode_prompts(const ServedModel& mode
 // A chat as the model's template writes it. Tools become text in `chat` where the template does not take them. Likewise.
 Result<RenderedChat> render_chat(const TextCodec& codec, ChatPrompt& chat);
 
-// Bytes of the texts that are to be encoded, each as often as it is; chats, whose bodies are no shorter, have none.
+// Bytes of the texts that are to be encoded, each as often as it is; a chat, whose body is no shorter, has none, and several are as many
+// texts of some length.
 std::size_t bytes_to_encode(const GenerationCall& call);
-
-// Of each prompt the last tokens, as many as the call wants, which become the call's prompt where it was a text; or the first ones, as many as
-// the model has room for, or those that close every text behind the first ones. Likewise.
-void cut_prompts(std::vector<std::vector<TokenId>>& prompts, GenerationCall& call, const ServedModel& model);
 
 // What a chat's last message says, if the answer goes on with it: `echo` of a chat. Likewise.
 std::vector<std::string> last_words(const ChatPrompt& chat);

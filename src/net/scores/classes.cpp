@@ -1,5 +1,4 @@
 // /v1/classifications, /classify, /v1/rewards/score and /pooling: what a head for classes says of one text.
-#include "net/generation/prompts.h"
 #include "net/generation/whole_format.h"
 #include "net/json/fields.h"
 #include "net/json/write.h"
@@ -55,30 +54,44 @@ Result<Wish> read_chat(Value& body, const ServedModel& model, wish::BodyFields& 
   return wish;
 }
 
-// Several conversations, each as the template writes it, become the tokens that they are.
+// Bytes of the texts and names in a value, and some for each.
+std::size_t bytes_of(const Value& value) {
+  constexpr std::size_t kBytesOfValue = 16;
+  std::size_t bytes = kBytesOfValue;
+  if (const auto* text = value.get_if<std::string>()) bytes += text->size();
+  if (const auto* list = value.get_if<ValueList>())
+    for (const Value& each : *list) bytes += bytes_of(each);
+  if (const auto* dict = value.get_if<ValueDict>())
+    for (const auto& [name, each] : *dict) bytes += name.size() + bytes_of(each);
+  return bytes;
+}
+
+// Several conversations, with all else of the body for each.
 Result<Wish> read_chats(Value& body, const ServedModel& model, const wish::BodyFields& fields) {
   constexpr std::size_t kMostChats = 1024;
-  const ValueList chats = std::move(*take(body, "messages")->get_if<ValueList>());
+  ValueList chats = std::move(*take(body, "messages")->get_if<ValueList>());
   if (chats.size() > kMostChats)
     return invalid_argument(fmt::format("'messages' has {} conversations, at most {} may be given", chats.size(), kMostChats), "messages");
-  std::vector<PromptItem> items;
+  if (const std::size_t bytes = bytes_of(body); bytes > kMostRepeatedBytes / chats.size())
+    return invalid_argument(fmt::format("{} bytes stand beside each of {} conversations: together more than {} MiB", bytes, chats.size(),
+                                        kMostRepeatedBytes >> 20U),
+                            "messages");
   std::optional<Wish> all;
+  std::vector<ChatPrompt> prompts;
   for (std::size_t i = 0; i < chats.size(); ++i) {
     Value own = body;
-    *find_member(*own.get_if<ValueDict>(), "messages") = chats[i];
+    *find_member(*own.get_if<ValueDict>(), "messages") = std::move(chats[i]);
     wish::BodyFields of_chat(model);
     of_chat.wish.prompt_head = fields.wish.prompt_head;
     Result<Wish> wish = read_chat(own, model, of_chat, json::at_index("messages", i));
     if (!wish) return wish;
-    Result<RenderedChat> rendered = render_chat(*model.codec, std::get<ChatPrompt>(wish->prompt));
-    if (!rendered) return rendered.error();
-    auto ids = model.codec->encode(rendered->text,
-                                   {.add_special = wish->add_special.value_or(false), .parse_special = true, .literal = rendered->literal});
-    if (!ids) return ids.error();
-    items.emplace_back(std::move(*ids));
+    if (!wish->images.empty())
+      return invalid_argument("images are read where 'messages' is one conversation", json::at_index("messages", i));
+    prompts.push_back(std::move(std::get<ChatPrompt>(wish->prompt)));
     all = std::move(*wish);
   }
-  all->prompt = std::move(items);
+  all->prompt = std::vector<PromptItem>();
+  all->chats = std::move(prompts);
   return std::move(*all);
 }
 
@@ -86,6 +99,13 @@ Result<Wish> read_chats(Value& body, const ServedModel& model, const wish::BodyF
 bool are_chats(const Value& messages) {
   const auto* list = messages.get_if<ValueList>();
   return list != nullptr && !list->empty() && list->front().get_if<ValueList>() != nullptr;
+}
+
+// Of what is read again for each of several conversations.
+std::size_t repeated_bytes(const Value& body) {
+  const Value* messages = body.find("messages");
+  if (messages == nullptr || !are_chats(*messages)) return 0;
+  return messages->get_if<ValueList>()->size() * (bytes_of(body) - bytes_of(*messages));
 }
 
 Result<Wish> read_scored(Value& body, const ServedModel& model, bool takes_chats) {
@@ -160,6 +180,7 @@ class Classify final : public Dialect {
  public:
   std::string_view id_prefix() const override { return "classify-"; }
   WorkClass work() const override { return WorkClass::kEmbedding; }
+  std::size_t recalled_bytes(const Value& body, std::string_view) const override { return repeated_bytes(body); }
   Result<Wish> read(Value& body, const ServedModel& model, std::string_view) const override { return read_scored(body, model, true); }
   std::unique_ptr<AnswerFormat> make_format(const std::string& id, const ServedModel& model, const GenerationCall& call) const override {
     return std::make_unique<ClassFormat>(id, model, static_cast<const ClassDetails&>(*call.details));
@@ -197,6 +218,7 @@ class Reward final : public Dialect {
  public:
   std::string_view id_prefix() const override { return "reward-"; }
   WorkClass work() const override { return WorkClass::kEmbedding; }
+  std::size_t recalled_bytes(const Value& body, std::string_view) const override { return repeated_bytes(body); }
   Result<Wish> read(Value& body, const ServedModel& model, std::string_view) const override { return read_scored(body, model, true); }
   std::unique_ptr<AnswerFormat> make_format(const std::string& id, const ServedModel& model, const GenerationCall&) const override {
     return std::make_unique<RewardFormat>(id, model);
@@ -251,6 +273,7 @@ class PoolingDialect final : public Dialect {
  public:
   std::string_view id_prefix() const override { return "pool-"; }
   WorkClass work() const override { return WorkClass::kEmbedding; }
+  std::size_t recalled_bytes(const Value& body, std::string_view) const override { return repeated_bytes(body); }
   Result<Wish> read(Value& body, const ServedModel& model, std::string_view) const override {
     const auto task = take_task(body, model);
     if (!task) return task.error();

@@ -15,15 +15,14 @@ namespace {
 
 constexpr std::string_view kInstruction = "Given a web search query, retrieve relevant passages that answer the query";
 
-// Qwen3-Reranker's prompt, from its model card.
-std::string judgment_of(const TextPair& pair, const std::string& instruction) {
+// Qwen3-Reranker's prompt, from its model card, up to the document and behind it.
+std::string before_document(const std::string& query, const std::string& instruction) {
   return fmt::format(
       "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the Instruct provided. Note that the "
-      "answer "
-      "can only be \"yes\" or \"no\".<|im_end|>\n<|im_start|>user\n<Instruct>: {}\n<Query>: {}\n<Document>: "
-      "{}<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n",
-      instruction.empty() ? kInstruction : std::string_view(instruction), pair.first, pair.second);
+      "answer can only be \"yes\" or \"no\".<|im_end|>\n<|im_start|>user\n<Instruct>: {}\n<Query>: {}\n<Document>: ",
+      instruction.empty() ? kInstruction : std::string_view(instruction), query);
 }
+constexpr std::string_view kBehindDocument = "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n";
 
 double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 
@@ -48,8 +47,10 @@ Result<Wish> wish_for_scores(Value& body, wish::BodyFields& fields, std::string_
   if (!read) return read.error();
   if (!fields.prompt) return invalid_argument(fmt::format("'{}' is missing", field), std::string(field));
   std::vector<std::string> seconds = std::move(fields.wish.second_texts);
+  std::optional<ItemFrame> frame = std::move(fields.wish.frame);
   Wish wish = openai::unanswered(fields, field);
   wish.second_texts = std::move(seconds);
+  wish.frame = std::move(frame);
   wish.pooling = score_pooling(fields.model);
   wish.pooled_output = PooledOutput::kScores;
   return wish;
@@ -75,10 +76,12 @@ Result<void> need_one_score(const ServedModel& model) {
 
 void put_pairs(std::vector<TextPair> pairs, const ServedModel& model, const std::string& instruction, wish::BodyFields& fields) {
   std::vector<PromptItem>& items = fields.prompt.emplace();
-  if (model.pairs == PairForm::kJudgment) fields.wish.add_special = false;
+  const bool judges = model.pairs == PairForm::kJudgment;
+  if (judges) fields.wish.frame = ItemFrame{{}, std::string(kBehindDocument)};
   for (TextPair& pair : pairs) {
-    if (model.pairs == PairForm::kJudgment) {
-      items.emplace_back(judgment_of(pair, instruction));
+    if (judges) {
+      fields.wish.frame->before.push_back(before_document(pair.first, instruction));
+      items.emplace_back(std::move(pair.second));
     } else {
       items.emplace_back(std::move(pair.first));
       fields.wish.second_texts.push_back(std::move(pair.second));

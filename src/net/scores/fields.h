@@ -7,6 +7,7 @@
 #include "net/wish/parameters.h"
 #include "net/wish/wish.h"
 
+#include <cstddef>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,6 +16,9 @@
 #include <vector>
 
 namespace braid::net::scores {
+
+// Of what stands beside each of several texts or conversations, as often as it does.
+inline constexpr std::size_t kMostRepeatedBytes = std::size_t{32} << 20U;
 
 // The member `name`, taken out of the body; nothing where it is missing or null.
 std::optional<Value> take(Value& body, std::string_view name);

@@ -18,7 +18,6 @@ namespace braid::net::scores {
 namespace {
 
 constexpr std::size_t kMostPairs = 1024;
-constexpr std::size_t kMostRepeatedBytes = std::size_t{32} << 20U;  // of a text that stands beside each of the others
 
 Result<void> check_repeated(const std::string& text, std::size_t others, const char* field) {
   if (text.size() <= kMostRepeatedBytes / std::max<std::size_t>(others, 1)) return {};

@@ -39,6 +39,12 @@ struct Review {
   std::string field = {};  // where that stood, for errors
 };
 
+// Words around each item, which are no part of it: it is cut between them.
+struct ItemFrame {
+  std::vector<std::string> before;  // [items]
+  std::string behind;
+};
+
 struct Wish {
   std::variant<std::vector<PromptItem>, ChatPrompt> prompt;  // a chat is one prompt, each item is one
   std::vector<wish::ShownImage> images;                      // chats: whose content parts name them by number
@@ -61,6 +67,8 @@ struct Wish {
   std::optional<std::int32_t> prompt_head;  // of each prompt so many tokens at most: its first ones and those that close every text; -1: as
                                             // many as there is room for
   std::vector<std::string> second_texts;    // of each item that is one of two texts, the other; empty: none is
+  std::optional<ItemFrame> frame;           // around items, which are texts then
+  std::vector<ChatPrompt> chats;            // several chats, each a prompt: they become `prompt` when they are rendered
   bool cuts_prompt_end = false;             // of each prompt, what the context has no room for
   std::vector<TokenId> prompt_ids;          // a chat's prompt in place of its messages; empty: none
   std::optional<bool> add_special;          // whether a prompt gets the model's own BOS and EOS; nullopt: a text does, a chat does not

@@ -206,7 +206,9 @@ EncodedPair Tokenizer::encode_pair(std::string_view first, std::string_view seco
   } else if (vocabulary_.add_eos) {
     add(vocabulary_.eos);
   }
+  pair.second.begin = pair.tokens.size();
   append(second);
+  pair.second.end = pair.tokens.size();
   if (vocabulary_.add_eos) add(vocabulary_.eos);
   return pair;
 }

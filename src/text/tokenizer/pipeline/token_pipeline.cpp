@@ -90,6 +90,7 @@ EncodedPair TokenPipeline::encode_pair(std::string_view first, std::string_view 
       continue;
     }
     const std::vector<TokenId> tokens = encode(piece.text == 0 ? first : second, plain);
+    if (piece.text != 0) pair.second = {pair.tokens.size(), pair.tokens.size() + tokens.size()};
     pair.tokens.insert(pair.tokens.end(), tokens.begin(), tokens.end());
   }
   return pair;
