@@ -11,6 +11,7 @@
 #include "text/folder_text.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <fmt/format.h>
 #include <simdjson.h>
@@ -87,24 +88,35 @@ Result<LoadedEncoder> load_folder(const ServedModelOptions& options, const kerne
   return loaded;
 }
 
-// What llama.cpp's converters say of pooling: 1 mean, 2 the first token, 3 the last; 4 a reranker's head.
+// What llama.cpp's converters say of pooling: none, mean, the first token, the last, and of a reranker its head, whose vectors are means.
+std::optional<Pooling> pooling_of(std::uint64_t type) {
+  constexpr std::array kTypes = {Pooling::kEach, Pooling::kMean, Pooling::kFirst, Pooling::kLast, Pooling::kMean};
+  return type < kTypes.size() ? std::optional(kTypes[type]) : std::nullopt;
+}
+
 Result<LoadedEncoder> load_file(const ServedModelOptions& options, const kernels::KernelTable& table, kernels::ThreadTeam& team) {
   const Result<files::GgufFile> file = files::GgufFile::open(options.model.model);
   if (!file) return file.error();
   Result<model::EncoderShape> shape = model::read_encoder_gguf(*file);
   if (!shape) return named(shape.error(), file->name());
-  Result<model::EncoderWeights> weights = model::load_encoder_weights(*shape, model::GgufTensors(*file), {}, table,
-                                                                      options.model.float_type.value_or(kernels::WeightType::kF32));
+  const model::GgufTensors tensors(*file);
+  const std::vector<const model::EncoderTensors*> modules(shape->dense.size(), &tensors);
+  Result<model::EncoderWeights> weights =
+      model::load_encoder_weights(*shape, tensors, modules, table, options.model.float_type.value_or(kernels::WeightType::kF32));
   if (!weights) return named(weights.error(), file->name());
   auto codec = text::ModelCodec::from_gguf(*file);
   if (!codec) return codec.error();
-  const auto pooling = file->unsigned_or(fmt::format("{}.pooling_type", shape->family), 1);
-  if (!pooling) return pooling.error();
+  const std::string pooling_key = fmt::format("{}.pooling_type", shape->family);
+  const auto pooling_type = file->unsigned_or(pooling_key, 1);
+  if (!pooling_type) return pooling_type.error();
+  const std::optional<Pooling> pooling = pooling_of(*pooling_type);
+  if (!pooling)
+    return Error{ErrorCode::kUnsupported, fmt::format("{}: {} is {}, which is not served", file->name(), pooling_key, *pooling_type), {}};
   LoadedEncoder loaded;
   loaded.codec = std::move(*codec);
   loaded.encoder = std::make_unique<model::TextEncoder>(std::move(*shape), std::move(*weights), table, team);
   loaded.context = loaded.encoder->shape().context;
-  loaded.pooling = *pooling == 2 ? Pooling::kFirst : *pooling == 3 ? Pooling::kLast : Pooling::kMean;
+  loaded.pooling = *pooling;
   loaded.vectors.width = loaded.encoder->vector_width();
   loaded.classes = class_rules("{}", loaded.encoder->classes());
   loaded.fingerprint = fingerprint(table.name, kernels::KvType::kF32, model_digest(*file, load_options(options.model, 1)));

@@ -13,8 +13,11 @@
 #include <filesystem>
 #include <gtest/gtest.h>
 #include <map>
+#include <memory>
 #include <simdjson.h>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace braid::model::test {
@@ -309,6 +312,174 @@ TEST(EncoderFiles, OfJinasRerankersAreThoseOfXlmR) {
   const LoadedEncoder own = load_encoder("xlm-roberta-rank", table, team);
   for (const EncoderReference& reference : read_references("xlm-roberta-rank", own))
     EXPECT_EQ(encode(encoder, {reference.text}).front(), encode(*own.encoder, {reference.text}).front());
+}
+
+// What llama.cpp's converter makes of tensors: their bytes are new.
+class ConvertedFile {
+ public:
+  explicit ConvertedFile(std::string architecture) { add("general.architecture", architecture); }
+
+  void add(const std::string& key, files::GgufValue value) { contents_.metadata.emplace_back(key, std::move(value)); }
+  void add(const std::string& name, std::vector<std::int64_t> shape, std::vector<float> values) {
+    const std::vector<float>& kept = *values_.emplace_back(std::make_unique<std::vector<float>>(std::move(values)));
+    files::GgufTensor& tensor = contents_.tensors.emplace_back();
+    tensor.name = name;
+    tensor.type = static_cast<std::uint32_t>(kernels::WeightType::kF32);
+    tensor.shape.assign(shape.rbegin(), shape.rend());
+    tensor.bytes = std::as_bytes(std::span(kept));
+  }
+  files::GgufFile file() { return files::GgufFile::from_contents(std::move(contents_)); }
+
+ private:
+  files::GgufContents contents_;
+  std::vector<std::unique_ptr<std::vector<float>>> values_;
+};
+
+void add_sizes(ConvertedFile& file, const std::string& architecture, const EncoderShape& shape) {
+  file.add(architecture + ".context_length", std::uint64_t{320});
+  file.add(architecture + ".embedding_length", static_cast<std::uint64_t>(shape.width));
+  file.add(architecture + ".feed_forward_length", std::uint64_t{48});
+  file.add(architecture + ".block_count", static_cast<std::uint64_t>(shape.layers.size()));
+  file.add(architecture + ".attention.head_count", static_cast<std::uint64_t>(shape.heads));
+}
+
+// Of a name like "layers.3.mlp.up_proj.weight" what the block is called, and what follows it.
+std::pair<std::string, std::string> block_of(const std::string& name, const std::string& layers) {
+  if (!name.starts_with(layers)) return {"", name};
+  const std::size_t dot = name.find('.', layers.size());
+  return {"blk." + name.substr(layers.size(), dot - layers.size()) + ".", name.substr(dot + 1)};
+}
+
+std::vector<float> encode_file(const files::GgufFile& file, const step::EncoderText& text) {
+  kernels::ThreadTeam team(1);
+  const kernels::KernelTable& table = kernels::best_kernel_table();
+  EncoderShape shape = read_encoder_gguf(file).value();
+  const GgufTensors tensors(file);
+  const std::vector<const EncoderTensors*> modules(shape.dense.size(), &tensors);
+  EncoderWeights weights = load_encoder_weights(shape, tensors, modules, table, kernels::WeightType::kF32).value();
+  TextEncoder encoder(std::move(shape), std::move(weights), table, team);
+  return encode(encoder, {text}).front();
+}
+
+// With its dense modules, as --sentence-transformers-dense-modules writes them, and norms that have the 1 within them.
+TEST(EncoderFiles, OfEmbeddingGemmaHaveItsDenseModules) {
+  static const std::map<std::string, std::string> kNames = {{"embed_tokens.weight", "token_embd.weight"},
+                                                            {"norm.weight", "output_norm.weight"},
+                                                            {"input_layernorm.weight", "attn_norm.weight"},
+                                                            {"self_attn.q_proj.weight", "attn_q.weight"},
+                                                            {"self_attn.k_proj.weight", "attn_k.weight"},
+                                                            {"self_attn.v_proj.weight", "attn_v.weight"},
+                                                            {"self_attn.o_proj.weight", "attn_output.weight"},
+                                                            {"self_attn.q_norm.weight", "attn_q_norm.weight"},
+                                                            {"self_attn.k_norm.weight", "attn_k_norm.weight"},
+                                                            {"post_attention_layernorm.weight", "post_attention_norm.weight"},
+                                                            {"pre_feedforward_layernorm.weight", "ffn_norm.weight"},
+                                                            {"post_feedforward_layernorm.weight", "post_ffw_norm.weight"},
+                                                            {"mlp.gate_proj.weight", "ffn_gate.weight"},
+                                                            {"mlp.up_proj.weight", "ffn_up.weight"},
+                                                            {"mlp.down_proj.weight", "ffn_down.weight"}};
+  const files::HfFolder folder = files::HfFolder::open(encoder_path("gemma3")).value();
+  kernels::ThreadTeam team(1);
+  const LoadedEncoder own = load_encoder("gemma3", kernels::best_kernel_table(), team);
+  const FolderTensors tensors(folder.tensors());
+  ConvertedFile converted("gemma-embedding");
+  add_sizes(converted, "gemma-embedding", own.encoder->shape());
+  converted.add("gemma-embedding.attention.head_count_kv", std::uint64_t{2});
+  converted.add("gemma-embedding.attention.key_length", std::uint64_t{16});
+  converted.add("gemma-embedding.attention.layer_norm_rms_epsilon", 1e-6);
+  converted.add("gemma-embedding.attention.sliding_window", std::uint64_t{16});
+  converted.add("gemma-embedding.rope.freq_base", 1e6);
+  for (const auto& [name, stored] : folder.tensors()) {
+    const auto [block, rest] = block_of(name, "layers.");
+    EncoderTensor tensor = tensors.read(name).value();
+    if (rest.ends_with("norm.weight"))
+      for (float& value : tensor.values) value += 1.0F;
+    converted.add(block + kNames.at(rest), tensor.shape, tensor.values);
+  }
+  ASSERT_EQ(own.modules.dense.size(), 1U);
+  const DenseModule& module = own.modules.dense.front();
+  ASSERT_EQ(module.shape.activation, EncoderActivation::kNone);
+  const EncoderTensor dense = FolderTensors(module.tensors.tensors).read(module.shape.linear.weight).value();
+  converted.add("dense_2.weight", dense.shape, dense.values);
+  const std::int64_t width = dense.shape.front();
+  std::vector<float> twice(static_cast<std::size_t>(2 * width));
+  twice[0] = 2.0F;
+  twice[static_cast<std::size_t>(width) + 1] = -1.0F;
+  converted.add("dense_3.weight", {2, width}, twice);
+  const files::GgufFile file = converted.file();
+  for (const EncoderReference& reference : read_references("gemma3", own)) {
+    const std::vector<float> vector = encode(*own.encoder, {reference.text}).front();
+    EXPECT_EQ(encode_file(file, reference.text), (std::vector<float>{2.0F * vector[0], -vector[1]}));
+  }
+}
+
+TEST(EncoderFiles, WhoseDenseModulesDoNotFitAreErrors) {
+  const files::HfFolder folder = files::HfFolder::open(encoder_path("bert-labels")).value();
+  ConvertedFile converted("bert");
+  add_sizes(converted, "bert", read_encoder_folder(folder).value());
+  converted.add("token_embd.weight", {300, 32}, std::vector<float>(300 * 32));
+  converted.add("dense_2.weight", {8, 31}, std::vector<float>(8 * 31));
+  const auto shape = read_encoder_gguf(converted.file());
+  ASSERT_FALSE(shape);
+  EXPECT_NE(shape.error().message.find("dense_2.weight does not take the 32 numbers"), std::string::npos) << shape.error().message;
+}
+
+// Experts lie in one tensor, those that lead down turned; their bias, which is zeros, is left out.
+TEST(EncoderFiles, OfNomicsExpertsGiveTheFoldersBits) {
+  static const std::map<std::string, std::string> kNames = {{"attn.Wqkv", "attn_qkv"},
+                                                            {"attn.out_proj", "attn_output"},
+                                                            {"norm1", "attn_output_norm"},
+                                                            {"norm2", "layer_output_norm"},
+                                                            {"mlp.fc1", "ffn_up"},
+                                                            {"mlp.fc2", "ffn_down"},
+                                                            {"mlp.router.layer", "ffn_gate_inp"},
+                                                            {"emb_ln", "token_embd_norm"},
+                                                            {"embeddings.word_embeddings", "token_embd"},
+                                                            {"embeddings.token_type_embeddings", "token_types"}};
+  constexpr std::int64_t kExperts = 8;
+  const files::HfFolder folder = files::HfFolder::open(encoder_path("nomic-moe")).value();
+  std::map<std::string, files::SafeTensor> stored = folder.tensors();
+  const std::vector<std::byte> zeros(64);
+  for (auto& [name, tensor] : stored)
+    if (name.ends_with("experts.bias")) tensor.bytes = zeros;
+  const FolderTensors tensors(stored);
+  kernels::ThreadTeam team(1);
+  const kernels::KernelTable& table = kernels::best_kernel_table();
+  EncoderShape shape = read_encoder_folder(folder).value();
+  ConvertedFile converted("nomic-bert-moe");
+  add_sizes(converted, "nomic-bert-moe", shape);
+  converted.add("nomic-bert-moe.attention.layer_norm_epsilon", shape.epsilon);
+  converted.add("nomic-bert-moe.rope.freq_base", 1e4);
+  converted.add("nomic-bert-moe.expert_count", std::uint64_t{kExperts});
+  converted.add("nomic-bert-moe.expert_used_count", std::uint64_t{2});
+  for (const auto& [name, ignored] : stored) {
+    const auto [block, rest] = block_of(name, "encoder.layers.");
+    if (rest == "mlp.experts.bias") continue;
+    const EncoderTensor tensor = tensors.read(name).value();
+    if (!rest.starts_with("mlp.experts.")) {
+      const std::size_t kind = rest.rfind('.');
+      converted.add(block + kNames.at(rest.substr(0, kind)) + rest.substr(kind), tensor.shape, tensor.values);
+      continue;
+    }
+    const std::int64_t inner = tensor.shape[0] / kExperts;
+    const std::int64_t width = tensor.shape[1];
+    if (rest.ends_with("w1")) {
+      converted.add(block + "ffn_up_exps.weight", {kExperts, inner, width}, tensor.values);
+      continue;
+    }
+    std::vector<float> turned(tensor.values.size());
+    for (std::int64_t e = 0; e < kExperts; ++e)
+      for (std::int64_t i = 0; i < inner; ++i)
+        for (std::int64_t o = 0; o < width; ++o)
+          turned[static_cast<std::size_t>((e * width + o) * inner + i)] =
+              tensor.values[static_cast<std::size_t>((e * inner + i) * width + o)];
+    converted.add(block + "ffn_down_exps.weight", {kExperts, width, inner}, std::move(turned));
+  }
+  const files::GgufFile file = converted.file();
+  EncoderWeights weights = load_encoder_weights(shape, tensors, {}, table, kernels::WeightType::kF32).value();
+  TextEncoder own(std::move(shape), std::move(weights), table, team);
+  for (const EncoderReference& reference : read_references("nomic-moe", load_encoder("nomic-moe", table, team)))
+    EXPECT_EQ(encode_file(file, reference.text), encode(own, {reference.text}).front());
 }
 
 TEST(EncoderFiles, NameWhatIsMissingOrHasAnotherShape) {

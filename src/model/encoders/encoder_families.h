@@ -18,7 +18,8 @@ bool describes_encoder(std::string_view config);
 // The same of a GGUF file's general.architecture.
 bool is_encoder_architecture(std::string_view architecture);
 
-// kBadFile or kUnsupported with the key or tensor. The head is there where the model has one for classes; Dense modules are not read here.
+// kBadFile or kUnsupported with the key or tensor. The head is there where the model has one for classes. Dense modules are read from a
+// file, which holds them itself, and not from a folder.
 Result<EncoderShape> read_encoder_folder(const files::HfFolder& folder);
 Result<EncoderShape> read_encoder_gguf(const files::GgufFile& file);
 

@@ -64,14 +64,18 @@ bool TextEncoderPass::advance() {
   switch (stage_) {
     case Stage::kEmbed:
       embed();
-      stage_ = encoder_.shape().layers.empty() ? Stage::kPool : Stage::kLayers;
+      stage_ = encoder_.shape().layers.empty() ? Stage::kNormalise : Stage::kLayers;
       break;
     case Stage::kLayers:
-      if (!layers_.advance()) stage_ = Stage::kPool;
+      if (!layers_.advance()) stage_ = Stage::kNormalise;
+      break;
+    case Stage::kNormalise:
+      normalise_all();
+      results_.resize(texts_.size());
+      stage_ = Stage::kPool;
       break;
     case Stage::kPool:
-      pool();
-      stage_ = Stage::kDone;
+      if (!pool_next()) stage_ = Stage::kDone;
       break;
     case Stage::kDone:
       break;
@@ -135,7 +139,6 @@ std::vector<float> TextEncoderPass::pooled(const step::EncoderText& text, const 
   const Pooling pooling = text.output == PooledOutput::kScores ? shape.head->pooling : text.pooling;
   const float* const first = layers_.rows() + rows.begin * shape.width;
   if (pooling == Pooling::kFirst) return {first, first + shape.width};
-  if (pooling == Pooling::kEach) return {first, first + rows.count * shape.width};
   if (pooling != Pooling::kMean) return {first + (rows.count - 1) * shape.width, first + rows.count * shape.width};
   std::vector<double> sum(static_cast<std::size_t>(shape.width));
   for (std::int32_t row = 0; row < rows.count; ++row)
@@ -174,16 +177,38 @@ std::vector<float> TextEncoderPass::through_dense(std::vector<float> vectors) {
   return vectors;
 }
 
-void TextEncoderPass::pool() {
-  const EncoderShape& shape = encoder_.shape();
+void TextEncoderPass::normalise_all() {
   if (const EncoderNormWeights& norm = encoder_.weights().final_norm)
-    normalise(norm, layers_.rows(), layers_.count(), shape.width, layers_.rows());
-  for (std::size_t text = 0; text < texts_.size(); ++text) {
-    std::vector<float> vector = pooled(texts_[text], rows_[text]);
-    vector = texts_[text].output == PooledOutput::kScores ? scores_of(std::move(vector)) : through_dense(std::move(vector));
-    if (!is_finite(vector)) vector.clear();
-    results_.push_back(std::move(vector));
+    normalise(norm, layers_.rows(), layers_.count(), encoder_.shape().width, layers_.rows());
+}
+
+// Of Dense modules.
+std::int64_t TextEncoderPass::rows_of_part() const {
+  std::int64_t work = encoder_.shape().width;  // is copied
+  for (const EncoderDense& dense : encoder_.shape().dense) work += dense.linear.inputs * dense.linear.outputs;
+  return std::max<std::int64_t>(1, kEncoderPartWork / work);
+}
+
+// What is wanted of the next text, or of the next of its rows. False: that was the last one.
+bool TextEncoderPass::pool_next() {
+  const step::EncoderText& text = texts_[pooled_];
+  const TextRows& rows = rows_[pooled_];
+  std::vector<float>& result = results_[pooled_];
+  if (text.output == PooledOutput::kScores) {
+    result = scores_of(pooled(text, rows));
+  } else if (text.pooling == Pooling::kEach) {
+    const std::int64_t count = std::min(rows.count - next_row_, rows_of_part());
+    const float* const first = layers_.rows() + (rows.begin + next_row_) * encoder_.shape().width;
+    const std::vector<float> part = through_dense({first, first + count * encoder_.shape().width});
+    result.insert(result.end(), part.begin(), part.end());
+    next_row_ += count;
+    if (next_row_ < rows.count) return true;
+    next_row_ = 0;
+  } else {
+    result = through_dense(pooled(text, rows));
   }
+  if (!is_finite(result)) result.clear();
+  return ++pooled_ < texts_.size();
 }
 
 }  // namespace braid::model

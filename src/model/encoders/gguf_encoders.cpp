@@ -150,6 +150,21 @@ void add_head(EncoderShape& shape, const EncoderTensors& tensors) {
   if (tensors.has("cls.norm.weight")) shape.head->norm = norm_of("cls.norm");
 }
 
+// sentence-transformers' Dense modules, as llama.cpp's converter keeps them: what follows pooling, without a bias and an activation.
+void add_dense(EncoderShape& shape, GgufKeys& keys, const EncoderTensors& tensors) {
+  std::int64_t width = shape.width;
+  for (const char* name : {"dense_2", "dense_3"}) {
+    const std::string weight = std::string(name) + ".weight";
+    if (!tensors.has(weight)) continue;
+    const auto matrix = tensors.read(weight);
+    if (!matrix) return keys.fail(matrix.error().code, matrix.error().message);
+    if (matrix->shape.size() != 2 || matrix->shape[1] != width)
+      return keys.fail(ErrorCode::kBadFile, fmt::format("the tensor {} does not take the {} numbers of a vector", weight, width));
+    width = matrix->shape[0];
+    shape.dense.push_back({linear_of(name, width, matrix->shape[1]), EncoderActivation::kNone});
+  }
+}
+
 }  // namespace
 
 bool is_encoder_architecture(std::string_view architecture) {
@@ -187,6 +202,7 @@ Result<EncoderShape> read_encoder_gguf(const files::GgufFile& file) {
       modern_layers(shape, layers, inner, window, tensors);
     }
   }
+  add_dense(shape, keys, tensors);
   if (!keys.error && shape.head_dim % 2 != 0) keys.fail(ErrorCode::kUnsupported, "heads have an odd width");
   if (keys.error) return *keys.error;
   return shape;
