@@ -6,6 +6,7 @@
 #include "app/embedded_model.h"
 #include "app/encoder_folder.h"
 #include "app/fingerprint.h"
+#include "app/judge.h"
 #include "app/model_ranks.h"
 #include "app/served_models.h"
 #include "app/units.h"
@@ -19,7 +20,6 @@
 #include "text/folder_text.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cstddef>
 #include <fmt/format.h>
 #include <map>
@@ -121,23 +121,6 @@ std::string main_weight_type(const files::GgufFile& file) {
   for (const files::GgufTensor& tensor : file.tensors()) bytes[files::gguf_tensor_type(tensor.type)->name] += tensor.bytes.size();
   const auto most = std::ranges::max_element(bytes, {}, [](const auto& type) { return type.second; });
   return most != bytes.end() ? std::string(most->first) : std::string();
-}
-
-// Whether it was trained to say whether a document answers a query, by its name: its files are those of a model that generates.
-bool judges_by_name(std::string name) {
-  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
-  return name.find("reranker") != std::string::npos;
-}
-
-std::optional<model::LoadOptions::Judging> judging_tokens(const text::ModelCodec& codec) {
-  const auto one = [&codec](std::string_view word) -> std::optional<TokenId> {
-    const auto ids = codec.encode(word, {.add_special = false, .parse_special = false});
-    return ids && ids->size() == 1 ? std::optional(ids->front()) : std::nullopt;
-  };
-  const auto yes = one("yes");
-  const auto no = one("no");
-  if (!yes || !no) return std::nullopt;
-  return model::LoadOptions::Judging{*yes, *no};
 }
 
 // The head of a model for classes, or the two words of one that judges.
@@ -275,7 +258,7 @@ Result<LoadedModel> load_weights(const ModelOptions& options, const files::GgufF
   const auto ends = loaded.codec->end_of_generation();
   load.end_tokens.assign(ends.begin(), ends.end());
   load.progress = loading.progress;
-  if (judges_by_name(loaded.id) && file.tensor("cls.output.weight") == nullptr) load.judging = judging_tokens(*loaded.codec);
+  load.judging = judging_of(loaded.id, options.model, file, *loaded.codec);
   if (load.judging) loaded.pairs = PairForm::kJudgment;
   loaded.threads = load.threads;
   const std::string key = weights_key(options, **table);

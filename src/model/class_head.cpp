@@ -36,6 +36,15 @@ ClassHead ClassHead::judging(const kernels::KernelTable& table, const kernels::P
   return head;
 }
 
+ClassHead ClassHead::difference(std::int64_t one, std::int64_t other) const {
+  ClassHead head;
+  head.width_ = width_;
+  for (std::int64_t i = 0; i < width_; ++i)
+    head.weights_.push_back(weights_[static_cast<std::size_t>(one * width_ + i)] - weights_[static_cast<std::size_t>(other * width_ + i)]);
+  if (!bias_.empty()) head.bias_ = {bias_[static_cast<std::size_t>(one)] - bias_[static_cast<std::size_t>(other)]};
+  return head;
+}
+
 ClassHead ClassHead::of(std::int64_t width, std::vector<float> weights, std::vector<float> bias) {
   ClassHead head;
   head.width_ = width;

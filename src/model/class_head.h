@@ -24,6 +24,9 @@ class ClassHead {
   // One class: how much more a model's next token is `yes` than `no`. output: [vocab, width].
   static ClassHead judging(const kernels::KernelTable& table, const kernels::PackedMatrix& output, std::int64_t yes, std::int64_t no);
 
+  // One class: how much more this head says `one` than `other`.
+  ClassHead difference(std::int64_t one, std::int64_t other) const;
+
   // weights: [classes, width]; bias: [classes], or empty.
   static ClassHead of(std::int64_t width, std::vector<float> weights, std::vector<float> bias);
 

@@ -149,8 +149,12 @@ LanguageModel::LanguageModel(const ModelShape& model, const kernels::KernelTable
 }
 
 std::shared_ptr<const Decoder> LanguageModel::make_decoder(std::shared_ptr<const Weights> weights) {
-  ClassHead head =
-      options_.judging ? ClassHead::judging(table_, weights->output, options_.judging->yes, options_.judging->no) : weights->head;
+  ClassHead head = weights->head;
+  if (const auto& judging = options_.judging; judging && judging->head_has_yes_first) {
+    head = weights->head.difference(*judging->head_has_yes_first ? 0 : 1, *judging->head_has_yes_first ? 1 : 0);
+  } else if (judging) {
+    head = ClassHead::judging(table_, weights->output, judging->yes, judging->no);
+  }
   std::vector<RopeTable> ropes = rope_tables(model_, weights->rope_divisors, context_);
   return std::make_shared<const Decoder>(model_, std::move(weights), std::move(head), std::move(ropes), table_, team_, &adapters_, &ranks_);
 }

@@ -56,6 +56,7 @@ struct LoadOptions {
   struct Judging {
     TokenId yes = 0;
     TokenId no = 0;
+    std::optional<bool> head_has_yes_first = {};  // the file's head has these two classes; nullopt: the output's rows are taken
   };
   bool media_both_ways = false;   // tokens of a span of media attend to all of it, which is to be within a row and not longer than a pass
   std::int32_t media_layers = 0;  // so many vectors more are given for a token: what is added behind each of the first layers
