@@ -209,7 +209,7 @@ test("each token's vector is given where the server or the request says so", asy
   assert.deepEqual((await each("demo-q8_0", [7, 8]))[1], last[1], "a decoder's tokens see what is before them alone");
   const other = await serve(t, [folder("bert"), "--pooling", "mean"]);
   const { data } = await ask(other, "/pooling", { input: "the river", task: "token_embed" });
-  assert.deepEqual(data[0].embedding, vectors);
+  assert.deepEqual(data[0].data, vectors);
   const ids = [...tokens.slice(0, 4), 9, 10, 11];
   const cut = await ask(other, "/v1/embeddings", { input: [ids], truncate_prompt_tokens: 4 });
   assert.deepEqual(cut.data, (await ask(other, "/v1/embeddings", { input: [ids.slice(0, 4)] })).data, "ids are all the client's: none of them closes a text");

@@ -317,7 +317,10 @@ TEST(EncoderFiles, OfJinasRerankersAreThoseOfXlmR) {
 // What llama.cpp's converter makes of tensors: their bytes are new.
 class ConvertedFile {
  public:
-  explicit ConvertedFile(std::string architecture) { add("general.architecture", architecture); }
+  ConvertedFile(std::string architecture, const files::HfFolder& from) {
+    contents_.sources = from.sources();  // which name the file
+    add("general.architecture", std::move(architecture));
+  }
 
   void add(const std::string& key, files::GgufValue value) { contents_.metadata.emplace_back(key, std::move(value)); }
   void add(const std::string& name, std::vector<std::int64_t> shape, std::vector<float> values) {
@@ -382,7 +385,7 @@ TEST(EncoderFiles, OfEmbeddingGemmaHaveItsDenseModules) {
   kernels::ThreadTeam team(1);
   const LoadedEncoder own = load_encoder("gemma3", kernels::best_kernel_table(), team);
   const FolderTensors tensors(folder.tensors());
-  ConvertedFile converted("gemma-embedding");
+  ConvertedFile converted("gemma-embedding", folder);
   add_sizes(converted, "gemma-embedding", own.encoder->shape());
   converted.add("gemma-embedding.attention.head_count_kv", std::uint64_t{2});
   converted.add("gemma-embedding.attention.key_length", std::uint64_t{16});
@@ -415,7 +418,7 @@ TEST(EncoderFiles, OfEmbeddingGemmaHaveItsDenseModules) {
 
 TEST(EncoderFiles, WhoseDenseModulesDoNotFitAreErrors) {
   const files::HfFolder folder = files::HfFolder::open(encoder_path("bert-labels")).value();
-  ConvertedFile converted("bert");
+  ConvertedFile converted("bert", folder);
   add_sizes(converted, "bert", read_encoder_folder(folder).value());
   converted.add("token_embd.weight", {300, 32}, std::vector<float>(300 * 32));
   converted.add("dense_2.weight", {8, 31}, std::vector<float>(8 * 31));
@@ -446,7 +449,7 @@ TEST(EncoderFiles, OfNomicsExpertsGiveTheFoldersBits) {
   kernels::ThreadTeam team(1);
   const kernels::KernelTable& table = kernels::best_kernel_table();
   EncoderShape shape = read_encoder_folder(folder).value();
-  ConvertedFile converted("nomic-bert-moe");
+  ConvertedFile converted("nomic-bert-moe", folder);
   add_sizes(converted, "nomic-bert-moe", shape);
   converted.add("nomic-bert-moe.attention.layer_norm_epsilon", shape.epsilon);
   converted.add("nomic-bert-moe.rope.freq_base", 1e4);

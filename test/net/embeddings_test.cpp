@@ -54,6 +54,23 @@ TEST(Embeddings, ArePooledAsTheModelSays) {
   server.on_loop([&] { EXPECT_EQ(server.engine().submitted.at(0).pooling, Pooling::kMean); });
 }
 
+// Words of a name go before each text, those that the model itself names where a request names none.
+TEST(Embeddings, HaveTheWordsOfTheirPurpose) {
+  TestServer server;
+  answer_with_vectors(server);
+  server.on_loop([&] {
+    server.model().vectors.prompts = {{"query", "Q:"}, {"document", "D:"}};
+    server.model().vectors.default_prompt = "document";
+  });
+  for (const char* body : {R"({"input":"a"})", R"({"input":"a","prompt_name":"query"})", R"({"input":[97]})"})
+    EXPECT_EQ(server.ask(post("/v1/embeddings", body)).status, 200) << body;
+  server.on_loop([&] {
+    EXPECT_EQ(server.engine().submitted.at(0).prompt, (std::vector<TokenId>{kBos, 'D', ':', 'a'}));
+    EXPECT_EQ(server.engine().submitted.at(1).prompt, (std::vector<TokenId>{kBos, 'Q', ':', 'a'}));
+    EXPECT_EQ(server.engine().submitted.at(2).prompt, (std::vector<TokenId>{'a'}));
+  });
+}
+
 // A list of vectors, each cut and scaled like any other.
 TEST(Embeddings, OfEachTokenAreAListOfVectors) {
   TestServer server;
@@ -67,7 +84,7 @@ TEST(Embeddings, OfEachTokenAreAListOfVectors) {
   const auto ask = [&](const char* route, const char* body) { return server.ask(post(route, body)).body; };
   EXPECT_NE(ask("/v1/embeddings", R"({"input":"a"})").find(R"("embedding":[1,0])"), std::string::npos);
   const std::string pooled = ask("/pooling", R"({"input":"a","task":"token_embed"})");
-  EXPECT_NE(pooled.find(R"("embedding":[[0.6,0.8],[0,-1]])"), std::string::npos) << pooled;
+  EXPECT_NE(pooled.find(R"({"object":"pooling","index":0,"data":[[0.6,0.8],[0,-1]]})"), std::string::npos) << pooled;
   server.on_loop([&] { server.model().pooling = Pooling::kEach; });
   EXPECT_NE(ask("/v1/embeddings", R"({"input":"a","dimensions":1})").find(R"("embedding":[[1],[0]])"), std::string::npos);
   EXPECT_NE(ask("/v1/embeddings", R"({"input":"a","encoding_format":"base64"})").find(R"("embedding":["mpkZP83MTD8=","AAAAAAAAgL8="])"),

@@ -107,12 +107,13 @@ TEST_F(Acting, AnswersWithActionsTheirLogarithmsValuesAndStates) {
   EXPECT_EQ(counter.last.step, 2);
   EXPECT_FALSE(counter.last.deterministic);
   EXPECT_EQ(counter.last_priority, -10);  // somebody waits for it to go on
-  EXPECT_EQ(act(R"({"model":"counter","observations":{"x":[[1,2]]},"hidden_states":{"s":[10]},"priority":5,"deterministic":true,"seed":[7],)"
-                R"("encoding_format":"base64"})"),
-            R"({"object":"rl.action","model":"counter","revision":"r1","actions":{"shape":[1],"dtype":"int64","data":"DQAAAAAAAAA="},)"
-            R"("action_log_probs":{"shape":[1],"dtype":"float32","data":"AAAAvw=="},)"
-            R"("value_estimates":{"shape":[1],"dtype":"float32","data":"AACAPg=="},)"
-            R"("new_hidden_states":{"s":{"shape":[1],"dtype":"float32","data":"AAAwQQ=="}},"seed":7,"step":0})");
+  EXPECT_EQ(
+      act(R"({"model":"counter","observations":{"x":[[1,2]]},"hidden_states":{"s":[10]},"priority":5,"deterministic":true,"seed":[7],)"
+          R"("encoding_format":"base64"})"),
+      R"({"object":"rl.action","model":"counter","revision":"r1","actions":{"shape":[1],"dtype":"int64","data":"DQAAAAAAAAA="},)"
+      R"("action_log_probs":{"shape":[1],"dtype":"float32","data":"AAAAvw=="},)"
+      R"("value_estimates":{"shape":[1],"dtype":"float32","data":"AACAPg=="},)"
+      R"("new_hidden_states":{"s":{"shape":[1],"dtype":"float32","data":"AAAwQQ=="}},"seed":7,"step":0})");
   EXPECT_TRUE(counter.last.deterministic);
   EXPECT_EQ(counter.last_priority, 5);
   const std::string packed = act(R"({"observations":{"shape":[1,2],"dtype":"float32","data":"AACAPwAAAEA="},"seed":1})");

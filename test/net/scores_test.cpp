@@ -103,6 +103,25 @@ TEST_F(Scores, OfChatsAreTheirTemplates) {
   expect_refused("/v1/rewards/score", R"({"messages":[[{"role":"user","content":"a"}],[]]})", "messages[1]");
 }
 
+TEST_F(Scores, ReturnDocumentsAsTheyWereGiven) {
+  const std::string body = R"({"query":"q","documents":["a",{"text":"b","id":7,"of":["x",null]}],"return_documents":true})";
+  const std::string answer = server.ask(post("/v1/rerank", body)).body;
+  EXPECT_NE(answer.find(R"("document":{"text":"a"})"), std::string::npos) << answer;
+  EXPECT_NE(answer.find(R"("document":{"text":"b","id":7,"of":["x",null]})"), std::string::npos) << answer;
+}
+
+TEST_F(Scores, OfClassesAreProbabilitiesOrAsTheyAre) {
+  const auto data = [&](const std::string& more) {
+    return server.ask(post("/pooling", R"({"input":"a","task":"classify")" + more + "}")).body;
+  };
+  EXPECT_NE(data("").find(R"("data":[1])"), std::string::npos) << data("");  // a softmax of one
+  server.on_loop([this] { server.model().classes.activation = ScoreActivation::kSigmoid; });
+  EXPECT_NE(data("").find(R"("data":[0.731)"), std::string::npos) << data("");
+  EXPECT_NE(data(R"(,"activation":false)").find(R"("data":[1])"), std::string::npos);
+  expect_refused("/pooling", R"({"input":"a","task":"classify","logits":true})", "logits");
+  expect_refused("/v1/rewards/score", R"({"input":"a","logits":true})", "logits");
+}
+
 // A body is read again for each of its conversations.
 TEST_F(Scores, OfManyChatsHaveLittleBesides) {
   std::string chats = R"([{"role":"user","content":"a"}])";

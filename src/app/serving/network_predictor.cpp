@@ -7,7 +7,6 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <fmt/format.h>
 #include <iterator>
-#include <limits>
 #include <utility>
 
 namespace braid::app {
@@ -22,7 +21,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kMostOfStep{5};
 
 // Runs that have begun and not ended: each keeps its layers' values. Others begin when one of them ends.
-constexpr std::ptrdiff_t kMostUnderWay = 4;
+constexpr std::size_t kMostUnderWay = 4;
 
 std::vector<TensorSignature> outputs_of(const model::Network& network) {
   std::vector<TensorSignature> outputs;
@@ -35,26 +34,11 @@ std::vector<TensorSignature> outputs_of(const model::Network& network) {
 
 }  // namespace
 
-// The first in order that may run: while another is under way, only what is short or more urgent begins.
-std::deque<std::unique_ptr<PredictionGroup>>::iterator NetworkPredictor::Executor::next_group() {
-  std::ptrdiff_t under_way = 0;
-  std::int32_t most_urgent = std::numeric_limits<std::int32_t>::max();
-  for (const auto& group : groups) {
-    if (!group->has_begun()) continue;
-    ++under_way;
-    most_urgent = std::min(most_urgent, group->priority());
-  }
-  return std::ranges::find_if(groups, [&](const auto& group) {
-    return group->has_begun() || under_way == 0 || (under_way < kMostUnderWay && (group->is_short() || group->priority() < most_urgent));
-  });
-}
-
 void NetworkPredictor::Executor::execute(const step::StepPlan&, step::StepResult&) {
   team_.pin_strand();
   const Clock::time_point until = Clock::now() + kMostOfStep;
   while (!groups.empty()) {
-    const auto next = next_group();
-    PredictionGroup& group = **next;
+    PredictionGroup& group = *groups.front();
     if (!group.has_begun()) ++begun;
     while (group.advance()) {
       if (Clock::now() < until) continue;
@@ -62,7 +46,7 @@ void NetworkPredictor::Executor::execute(const step::StepPlan&, step::StepResult
       return;
     }
     std::ranges::copy(group.predictions(), std::back_inserter(ended));
-    groups.erase(next);
+    groups.pop_front();
     if (Clock::now() >= until) return;
   }
 }
@@ -135,16 +119,29 @@ Result<std::unique_ptr<PendingPrediction>> NetworkPredictor::enqueue(std::vector
   return ticket;
 }
 
-// As few groups as possible, of those that have not begun.
+// While others are under way, only what is short or more urgent begins. Of those that begin in one step one is left in the middle at most.
+bool NetworkPredictor::may_begin(const PredictionGroup& group, std::size_t under_way) const {
+  const auto is_before = [&group](const auto& other) { return group.priority() < other->priority(); };
+  const auto begun = executor_.groups.begin() + static_cast<std::ptrdiff_t>(under_way);
+  return under_way == 0 || (under_way < kMostUnderWay && (group.is_short() || std::all_of(executor_.groups.begin(), begun, is_before)));
+}
+
+// As few groups as possible, of those that wait; they join those that are under way.
 void NetworkPredictor::form_groups() {
-  const auto begun = static_cast<std::ptrdiff_t>(executor_.groups.size());
-  for (auto& [rank, prediction] : waiting_) {
-    prediction->started = true;
+  std::vector<std::unique_ptr<PredictionGroup>> fresh;
+  for (const auto& [rank, prediction] : waiting_) {
     const auto takes = [&waits = prediction](const auto& group) { return group->take(waits); };
-    if (std::any_of(executor_.groups.begin() + begun, executor_.groups.end(), takes)) continue;
-    executor_.groups.push_back(std::make_unique<PredictionGroup>(team_, prediction));
+    if (!std::ranges::any_of(fresh, takes)) fresh.push_back(std::make_unique<PredictionGroup>(team_, prediction));
   }
-  waiting_.clear();
+  const std::size_t under_way = executor_.groups.size();
+  for (auto& group : fresh) {
+    if (!may_begin(*group, under_way)) continue;
+    for (const auto& prediction : group->predictions()) {
+      prediction->started = true;
+      waiting_.erase(prediction->rank);
+    }
+    executor_.groups.push_back(std::move(group));
+  }
   std::ranges::stable_sort(executor_.groups, {}, [](const auto& group) { return group->rank(); });
 }
 

@@ -70,8 +70,6 @@ class NetworkPredictor final : public Predictor {
     std::uint64_t begun = 0;          // groups
 
    private:
-    std::deque<std::unique_ptr<PredictionGroup>>::iterator next_group();
-
     kernels::ThreadTeam& team_;
   };
 
@@ -80,6 +78,7 @@ class NetworkPredictor final : public Predictor {
   Error overloaded(const sched::Rank& rank) const;
   std::size_t running() const;
   void pump();
+  bool may_begin(const PredictionGroup& group, std::size_t under_way) const;
   void form_groups();
   void take_back();
   void on_returned();

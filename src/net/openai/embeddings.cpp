@@ -81,12 +81,13 @@ void append_base64(std::string& out, std::span<const float> vector) {
 
 class EmbeddingsFormat final : public WholeFormat {
  public:
-  EmbeddingsFormat(const ServedModel& model, EmbeddingDetails details) : model_(model.id), details_(std::move(details)) {}
+  EmbeddingsFormat(const ServedModel& model, EmbeddingDetails details, const VectorNames& names)
+      : model_(model.id), details_(std::move(details)), names_(names) {}
 
   void append_whole(std::string& out, std::span<const ChoiceAnswer> choices, const Usage& usage) override {
     out += R"({"object":"list","data":[)";
     for (std::size_t i = 0; i < choices.size(); ++i) {
-      fmt::format_to(std::back_inserter(out), R"({}{{"object":"embedding","index":{},"embedding":)", i > 0 ? "," : "", i);
+      fmt::format_to(std::back_inserter(out), R"({}{{"object":"{}","index":{},"{}":)", i > 0 ? "," : "", names_.object, i, names_.member);
       details_.width == 0 ? append_vector(out, choices[i].vector) : append_vectors(out, choices[i].vector);
       out += '}';
     }
@@ -113,6 +114,7 @@ class EmbeddingsFormat final : public WholeFormat {
 
   const std::string model_;
   const EmbeddingDetails details_;
+  const VectorNames names_;
 };
 
 Result<bool> wants_base64(const Value& body) {
@@ -267,10 +269,10 @@ Result<Wish> read_embeddings(Value& body, const ServedModel& model) {
 
 void append_unit_vector(std::string& out, std::vector<float> vector) { append_floats(out, formed(std::move(vector), {})); }
 
-std::unique_ptr<AnswerFormat> embeddings_format(const ServedModel& model, const GenerationCall& call) {
+std::unique_ptr<AnswerFormat> embeddings_format(const ServedModel& model, const GenerationCall& call, const VectorNames& names) {
   EmbeddingDetails details = static_cast<const EmbeddingDetails&>(*call.details);
   if (call.pooling == Pooling::kEach) details.width = static_cast<std::size_t>(std::max<std::int64_t>(0, model.vectors.width));
-  return std::make_unique<EmbeddingsFormat>(model, std::move(details));
+  return std::make_unique<EmbeddingsFormat>(model, std::move(details), names);
 }
 
 }  // namespace braid::net::openai

@@ -17,8 +17,16 @@ namespace braid::net::openai {
 // {"input": text, texts, token ids or lists of them, "encoding_format": float or base64}. The body is an object and may be moved out of.
 Result<Wish> read_embeddings(Value& body, const ServedModel& model);
 
+// What a vector of an answer is called, and the member that holds it.
+struct VectorNames {
+  const char* object;
+  const char* member;
+};
+inline constexpr VectorNames kEmbeddingNames = {"embedding", "embedding"};
+
 // {"object":"list","data":[{"object":"embedding","index":0,"embedding":…}],"model":…,"usage":…}; each vector has the length 1.
-std::unique_ptr<AnswerFormat> embeddings_format(const ServedModel& model, const GenerationCall& call);
+std::unique_ptr<AnswerFormat> embeddings_format(const ServedModel& model, const GenerationCall& call,
+                                                const VectorNames& names = kEmbeddingNames);
 
 // By which norm vectors are made equally long: their length is 1, or they stay as they are. With 0 their largest value is that of 16 bits.
 inline constexpr int kUnitNorm = 2;

@@ -133,6 +133,14 @@ Result<Wish> read_scored(Value& body, const ServedModel& model, bool takes_chats
   return wish;
 }
 
+// Of what gives scores as they are, or probabilities in their place, and not both.
+Result<Wish> read_scores_alone(Value& body, const ServedModel& model) {
+  const Value* logits = body.find("logits");
+  if (logits != nullptr && !logits->is_null())
+    return invalid_argument("'logits' is known where probabilities are given beside them: at /v1/classifications", "logits");
+  return read_scored(body, model, true);
+}
+
 void append_usage(std::string& out, const Usage& usage) {
   fmt::format_to(std::back_inserter(out), R"("usage":{{"prompt_tokens":{0},"total_tokens":{0},"completion_tokens":0}})",
                  usage.prompt_tokens);
@@ -219,7 +227,7 @@ class Reward final : public Dialect {
   std::string_view id_prefix() const override { return "reward-"; }
   WorkClass work() const override { return WorkClass::kEmbedding; }
   std::size_t recalled_bytes(const Value& body, std::string_view) const override { return repeated_bytes(body); }
-  Result<Wish> read(Value& body, const ServedModel& model, std::string_view) const override { return read_scored(body, model, true); }
+  Result<Wish> read(Value& body, const ServedModel& model, std::string_view) const override { return read_scores_alone(body, model); }
   std::unique_ptr<AnswerFormat> make_format(const std::string& id, const ServedModel& model, const GenerationCall&) const override {
     return std::make_unique<RewardFormat>(id, model);
   }
@@ -252,6 +260,7 @@ class PoolingFormat final : public WholeFormat {
 struct PoolingDetails final : DialectDetails {
   enum class Task : std::uint8_t { kEmbed, kTokenEmbed, kClassify, kReward };
   Task task = Task::kEmbed;
+  bool activates = true;  // of kClassify
 };
 
 Result<PoolingDetails::Task> take_task(Value& body, const ServedModel& model) {
@@ -279,20 +288,21 @@ class PoolingDialect final : public Dialect {
     if (!task) return task.error();
     using Task = PoolingDetails::Task;
     const bool gives_vectors = *task == Task::kEmbed || *task == Task::kTokenEmbed;
-    Result<Wish> wish = gives_vectors ? openai::read_embeddings(body, model) : read_scored(body, model, true);
+    Result<Wish> wish = gives_vectors ? openai::read_embeddings(body, model) : read_scores_alone(body, model);
     if (!wish) return wish;
     if (*task == Task::kTokenEmbed) wish->pooling = Pooling::kEach;
     if (gives_vectors) return wish;  // its details say what becomes of a vector
     const auto details = std::make_shared<PoolingDetails>();
     details->task = *task;
+    details->activates = static_cast<const ClassDetails&>(*wish->details).activates;
     wish->details = details;
     return wish;
   }
   std::unique_ptr<AnswerFormat> make_format(const std::string& id, const ServedModel& model, const GenerationCall& call) const override {
-    if (call.pooled_output == PooledOutput::kVector) return openai::embeddings_format(model, call);
-    const auto task = static_cast<const PoolingDetails&>(*call.details).task;
-    const auto activation = task == PoolingDetails::Task::kClassify ? model.classes.activation : ScoreActivation::kNone;
-    return std::make_unique<PoolingFormat>(id, model, activation);
+    if (call.pooled_output == PooledOutput::kVector) return openai::embeddings_format(model, call, {"pooling", "data"});
+    const auto& details = static_cast<const PoolingDetails&>(*call.details);
+    const bool activates = details.task == PoolingDetails::Task::kClassify && details.activates;
+    return std::make_unique<PoolingFormat>(id, model, activates ? model.classes.activation : ScoreActivation::kNone);
   }
 };
 

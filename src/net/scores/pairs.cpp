@@ -2,6 +2,7 @@
 #include "net/generation/whole_format.h"
 #include "net/json/fields.h"
 #include "net/json/write.h"
+#include "net/json/write_value.h"
 #include "net/scores/dialects.h"
 #include "net/scores/fields.h"
 
@@ -59,6 +60,14 @@ Result<std::vector<std::string>> read_documents(const Value& value, const std::s
   return texts;
 }
 
+// A text as an object, and an object with all that it has.
+std::string returned_form(const Value& document) {
+  if (const auto* text = document.get_if<std::string>()) return R"({"text":)" + json::quoted(*text) + "}";
+  std::string object;
+  json::append_value(object, document);
+  return object;
+}
+
 Result<std::string> take_text(Value& body, std::string_view name) {
   const std::optional<Value> given = take(body, name);
   if (!given) return std::string();
@@ -88,7 +97,7 @@ Result<Wish> read_rerank(Value& body, const ServedModel& model) {
     details->top = std::min(details->top, static_cast<std::size_t>(*count));
   }
   if (*returned)
-    for (const std::string& document : *documents) details->documents.push_back(R"({"text":)" + json::quoted(document) + "}");
+    for (const Value& document : *given->get_if<ValueList>()) details->documents.push_back(returned_form(document));
   const Result<std::string> instruction = take_text(body, "instruction");
   if (!instruction) return instruction.error();
   if (const Result<void> fits = check_repeated(*query, documents->size(), "query"); !fits) return fits.error();
