@@ -27,15 +27,31 @@ struct Sight {
   Result<images::Settings> settings;
 };
 
-Result<Eyes> open_sight(Sight sight, const model::EncoderTensors& tensors, const ModelOptions& options, kernels::ThreadTeam& team,
-                        const TextCodec& codec) {
+// Of the matrices, by one of them; of types that towers do not compute with, float32.
+kernels::WeightType stored_type(const files::HfFolder& folder, const model::TowerShape& shape) {
+  const auto tensor = folder.tensors().find(shape.encoder.layers.front().up.weight);
+  if (tensor == folder.tensors().end()) return kernels::WeightType::kF32;
+  return tensor->second.dtype == "BF16"  ? kernels::WeightType::kBF16
+         : tensor->second.dtype == "F16" ? kernels::WeightType::kF16
+                                         : kernels::WeightType::kF32;
+}
+kernels::WeightType stored_type(const files::GgufFile& file, const model::TowerShape& shape) {
+  const files::GgufTensor* const tensor = file.tensor(shape.encoder.layers.front().up.weight);
+  const auto type = tensor != nullptr ? static_cast<kernels::WeightType>(tensor->type) : kernels::WeightType::kF32;
+  const bool is_own = type == kernels::WeightType::kBF16 || type == kernels::WeightType::kF16 || type == kernels::WeightType::kQ8_0;
+  return is_own ? type : kernels::WeightType::kF32;
+}
+
+template <class Stored>
+Result<Eyes> open_sight(Sight sight, const Stored& stored, const model::EncoderTensors& tensors, const ModelOptions& options,
+                        kernels::ThreadTeam& team, const TextCodec& codec) {
   if (!sight.shape) return sight.shape.error();
   if (!sight.settings) return sight.settings.error();
   Eyes eyes;
   auto reader = images::open_reader(std::move(*sight.settings), codec);
   if (!reader) return reader.error();
   eyes.reader = std::move(*reader);
-  const kernels::WeightType type = options.float_type.value_or(kernels::WeightType::kF32);
+  const kernels::WeightType type = options.float_type.value_or(stored_type(stored, *sight.shape));
   const Result<const kernels::KernelTable*> table = choose_kernels(options, !kernels::is_quantized(type));
   if (!table) return table.error();
   auto weights = model::load_tower_weights(*sight.shape, tensors, **table, type);
@@ -50,7 +66,7 @@ Result<Eyes> open_file(const std::string& path, const ModelOptions& options, ker
   if (!model::is_tower_file(*file))
     return invalid_argument(fmt::format("{}: is no file of an image tower: its general.architecture is not \"clip\"", path));
   Result<Eyes> eyes =
-      open_sight({model::read_tower_gguf(*file), images::mmproj_settings(*file)}, model::GgufTensors(*file), options, team, codec);
+      open_sight({model::read_tower_gguf(*file), images::mmproj_settings(*file)}, *file, model::GgufTensors(*file), options, team, codec);
   if (eyes) eyes->file = path;
   return eyes;
 }
@@ -59,8 +75,8 @@ Result<Eyes> open_folder_eyes(const ModelOptions& options, kernels::ThreadTeam& 
   const Result<files::HfFolder> folder = files::HfFolder::open(options.model);
   if (!folder) return folder.error();
   if (!model::describes_tower(folder->config())) return Eyes();
-  return open_sight({model::read_tower_folder(*folder), images::folder_settings(*folder)}, model::FolderTensors(folder->tensors()), options,
-                    team, codec);
+  return open_sight({model::read_tower_folder(*folder), images::folder_settings(*folder)}, *folder, model::FolderTensors(folder->tensors()),
+                    options, team, codec);
 }
 
 // As llama.cpp names such files. Empty: there is none, or more than one.

@@ -97,11 +97,12 @@ inline ImageReference read_image_reference(const std::string& name) {
   return reference;
 }
 
-inline std::unique_ptr<ImageTower> load_tower(const std::string& name, const kernels::KernelTable& table, kernels::ThreadTeam& team) {
+inline std::unique_ptr<ImageTower> load_tower(const std::string& name, const kernels::KernelTable& table, kernels::ThreadTeam& team,
+                                              kernels::WeightType type = kernels::WeightType::kF32) {
   const files::HfFolder folder = files::HfFolder::open(image_model_path(name)).value();
   TowerShape shape = read_tower_folder(folder).value();
   const FolderTensors tensors(folder.tensors());
-  TowerWeights weights = load_tower_weights(shape, tensors, table, kernels::WeightType::kF32).value();
+  TowerWeights weights = load_tower_weights(shape, tensors, table, type).value();
   return std::make_unique<ImageTower>(std::move(shape), std::move(weights), table, team);
 }
 

@@ -71,6 +71,21 @@ TEST_P(ImageTowers, ReportNumbersThatAreNone) {
   EXPECT_TRUE(encode_image(*tower, pixels).empty());
 }
 
+// The files have bf16. On AMX tiles round what it is multiplied with, too.
+TEST_P(ImageTowers, MayKeepTheTypeOfTheirWeights) {
+  const ImageReference reference = read_image_reference(GetParam());
+  for (const auto* table : available_tables()) {
+    kernels::ThreadTeam team(2);
+    const auto tower = load_tower(GetParam(), *table, team, kernels::WeightType::kBF16);
+    EXPECT_LT(tower->weights().encoder.bytes, load_tower(GetParam(), *table, team)->weights().encoder.bytes);
+    const std::vector<float> vectors = encode_image(*tower, reference.pixels);
+    ASSERT_EQ(vectors.size(), reference.features.size()) << table->name;
+    const double bound = table->isa == kernels::Isa::kAmx ? 0.2 : 5e-4;
+    for (std::size_t i = 0; i < vectors.size(); ++i)
+      ASSERT_NEAR(vectors[i], reference.features[i], bound * (1.0 + std::abs(reference.features[i]))) << table->name << ", value " << i;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, ImageTowers, testing::ValuesIn(image_models()), folder_test_name);
 
 // 384 pixels are 27 patches of 14 and a rest, which a convolution does not see.

@@ -1,5 +1,7 @@
 #include "model/encoders/encoder_loader.h"
 
+#include "kernels/packed_layout.h"
+
 #include <cstddef>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -109,7 +111,8 @@ LayerMatrix EncoderLoader::linear(const EncoderLinear& shape) {
     return {};
   }
   into_.parameters += shape.outputs * shape.inputs;
-  LayerMatrix packed = pack(tensor->values.data() + shape.first * shape.inputs, shape.outputs, shape.inputs, type_);
+  const kernels::WeightType type = tensor->is_computed && !kernels::is_quantized(type_) ? kernels::WeightType::kF32 : type_;
+  LayerMatrix packed = pack(tensor->values.data() + shape.first * shape.inputs, shape.outputs, shape.inputs, type);
   if (!shape.bias.empty() && tensors_.has(shape.bias)) packed.bias = bias(shape, whole);
   return packed;
 }

@@ -16,6 +16,7 @@ namespace braid::model {
 struct EncoderTensor {
   std::vector<std::int64_t> shape;  // the contiguous dimension is the last one
   std::vector<float> values;
+  bool is_computed = false;  // of what is stored: a type that holds that exactly may not hold these
 };
 
 // Borrows what it reads from.

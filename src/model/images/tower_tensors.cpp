@@ -29,6 +29,7 @@ void add_frames(EncoderTensor& tensor) {
             tensor.values[static_cast<std::size_t>((block * frames + frame) * pixels + i)];
   tensor.values = std::move(sums);
   tensor.shape.erase(tensor.shape.begin() + 2);
+  tensor.is_computed = true;
 }
 
 void flatten(EncoderTensor& tensor) {
@@ -85,6 +86,7 @@ Result<void> TowerTensors::apply(const TensorForm& form, EncoderTensor& tensor) 
     if (std::cmp_not_equal(scales->values.size(), tensor.shape.front())) return unfit(form.by);
     const std::size_t columns = tensor.values.size() / scales->values.size();
     for (std::size_t i = 0; i < tensor.values.size(); ++i) tensor.values[i] *= scales->values[i / columns];
+    tensor.is_computed = true;
     return {};
   }
   if (form.kind == TensorForm::Kind::kSum) {
@@ -92,6 +94,7 @@ Result<void> TowerTensors::apply(const TensorForm& form, EncoderTensor& tensor) 
     if (!other) return other.error();
     if (other->values.size() != tensor.values.size()) return unfit(form.by);
     std::ranges::transform(tensor.values, other->values, tensor.values.begin(), std::plus<>());
+    tensor.is_computed = true;
     return {};
   }
   if (tensor.shape.size() != 2) return unfit(form.name);
