@@ -1,8 +1,10 @@
 #include "net/service/service.h"
 
+#include "braid/adapted_name.h"
 #include "braid/model_host.h"
 
 #include <fmt/format.h>
+#include <optional>
 #include <vector>
 
 namespace braid::net {
@@ -37,6 +39,7 @@ Result<const ServedModel*> find_model(const ModelDirectory& models, std::string_
 Result<const ServedModel*> served_model(const ServiceStatus& status, std::string_view name) {
   const Result<const ModelDirectory*> models = served_models(status);
   if (!models) return models.error();
+  if (const std::optional<AdaptedName> adapted = adapted_name(**models, name)) return adapted->base;
   return find_model(**models, name);
 }
 

@@ -32,7 +32,7 @@ Result<const ModelDirectory*> served_models(const ServiceStatus& status);
 // kNotFound with the names that there are. Any thread.
 Result<const ServedModel*> find_model(const ModelDirectory& models, std::string_view name);
 
-// As both: for who has a name, and no models yet.
+// As both, and an adapter's name is that of its base: for who has a name, and no models yet.
 Result<const ServedModel*> served_model(const ServiceStatus& status, std::string_view name = {});
 
 struct Wish;
