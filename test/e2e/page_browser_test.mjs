@@ -5,6 +5,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { browser, count, finished, open_page, press, send, texts } from "./support/browser.mjs";
+import { draw } from "./support/pictures.mjs";
 import { stream_in_front } from "./support/stream.mjs";
 import { longModel, serve, serveScript, sourceFolder, temporaryFolder } from "./support/processes.mjs";
 
@@ -170,6 +171,29 @@ test("a conversation is saved as a file, and deleted", async () => {
 test("images may be attached only where the model sees", async () => {
   const page = await open_page(started, server.url);
   assert.equal(await page.$eval("#attach", (label) => label.hidden), true);
+});
+
+test("an image that is attached is asked about, and stays in the conversation", async () => {
+  const eyes = join(sourceFolder, "models/demo-eyes");
+  const seeing = await serve(suite, ["--mmproj", join(eyes, "mmproj.gguf"), "--lora", `eyes=${eyes}`, "--kv-memory", "64M"]);
+  const file = join(temporaryFolder(suite), "picture.png");
+  writeFileSync(file, draw({ things: [{ shape: "star", colour: "red", cell: 2 }, { shape: "circle", colour: "blue", cell: 6 }] }));
+  const page = await open_page(started, seeing.url);
+  await page.select("#setting-model", "eyes");
+  await set(page, "temperature", "0");
+  await page.waitForFunction(() => !document.querySelector("#attach").hidden);
+  const field = await page.$("#attach-file");
+  await field.uploadFile(file);
+  await page.waitForSelector("#attached img");
+  await send(page, "What colour is the star?");
+  assert.equal((await texts(page, ".message.assistant .markdown")).at(-1).trim(), "The star is red.");
+  await send(page, "Where is the blue circle?");
+  assert.equal((await texts(page, ".message.assistant .markdown")).at(-1).trim(), "The blue circle is at the bottom left.");
+  await page.reload();
+  await page.waitForSelector("html[data-ready=true]");
+  await page.click("#conversation-list .title");
+  assert.equal(await count(page, ".message.user img"), 1);
+  assert.deepEqual(page.faults, []);
 });
 
 test("where keys are on the page asks for one", async () => {
