@@ -94,7 +94,7 @@ class SilentPolicy final : public Predictor {
   std::span<const TensorSignature> inputs() const override { return inputs_; }
   std::span<const TensorSignature> outputs() const override { return outputs_; }
   const PolicyForm* policy() const override { return &form_; }
-  Result<std::unique_ptr<PendingPrediction>> submit(std::vector<std::optional<Tensor>>, std::vector<std::size_t>) override {
+  Result<std::unique_ptr<PendingPrediction>> submit(std::vector<std::optional<Tensor>>, std::vector<std::size_t>, std::int32_t) override {
     return invalid_argument("it is silent");
   }
 
