@@ -227,8 +227,8 @@ Result<std::string> config_like(const ModelShape& model) {
     text += fmt::format(R"(,"num_experts":{0},"num_local_experts":{0},"num_experts_per_tok":{1},"moe_intermediate_size":{2})",
                         layer.experts->router.experts(), layer.experts->router.chosen, layer.experts->each.width);
   // Of Granite and Falcon.
-  text += fmt::format(R"(,"shared_intermediate_size":{},"new_decoder_architecture":{},"multi_query":{})", layer.feed_forward.width,
-                      attention.kv_heads > 1, attention.kv_heads == 1);
+  text += fmt::format(R"(,"shared_intermediate_size":{},"new_decoder_architecture":{},"multi_query":{},"num_kv_heads":{})",
+                      layer.feed_forward.width, attention.kv_heads > 1, attention.kv_heads == 1, std::max(1, attention.kv_heads));
   return text + "}";
 }
 
