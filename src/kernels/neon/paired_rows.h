@@ -7,7 +7,7 @@
 
 namespace braid::kernels::neon {
 
-// Putting weights in usmmla's order costs half an instruction for each of its products with one pair, so that a pair alone gains nothing.
+// Putting weights in usmmla's order takes as many instructions as one pair has products, so that a pair alone gains nothing.
 static constexpr std::int64_t kFirstPairedRows = 4;
 
 static inline bool in_pairs(WeightType type, std::int64_t rows) { return is_quantized(type) && rows >= kFirstPairedRows; }
