@@ -3,6 +3,7 @@
 #include "model/adapter_models.h"
 #include "model/drafting/eagle_drafter.h"
 #include "model/folder_models.h"
+#include "model/made_eagle.h"
 #include "model/verified_rows.h"
 #include "support/gguf_writer.h"
 
@@ -23,9 +24,10 @@ constexpr std::int64_t kWidth = 64;  // of the model
 constexpr std::int32_t kVocab = 120;
 constexpr std::int32_t kLayers = 5;
 constexpr std::int32_t kOwnTokens = 50;  // of the head
-constexpr std::int32_t kHeads = 4;
-constexpr std::int32_t kKvHeads = 2;
-constexpr std::int32_t kHeadDim = 16;
+constexpr std::int32_t kHeads = MadeEagle::kHeads;
+constexpr std::int32_t kKvHeads = MadeEagle::kKvHeads;
+constexpr std::int32_t kHeadDim = MadeEagle::kHeadDim;
+constexpr MadeEagle::Of kModel{.width = kWidth, .vocab = kVocab};
 
 Values filled(std::vector<std::int64_t> shape, float value) {
   std::mt19937 none(0);
@@ -34,71 +36,7 @@ Values filled(std::vector<std::int64_t> shape, float value) {
   return values;
 }
 
-// A head's tensors, by the names of EAGLE-3's authors.
-struct Head {
-  std::int64_t width = kWidth;
-  std::map<std::string, Values> tensors;
-  std::vector<std::int64_t> offsets;  // d2t; empty: it has all tokens
-  std::string more;                   // of config.json
-  bool norms_residual = false;
-
-  std::int64_t own_tokens() const { return tensors.at("lm_head.weight").rows(); }
-  const Values& at(const std::string& name) const { return tensors.at(name); }
-
-  // All numbers are drawn.
-  static Head random(std::uint32_t seed, std::int64_t width, std::int64_t own_tokens) {
-    std::mt19937 random(seed);
-    Head head{.width = width, .tensors = {}, .offsets = {}, .more = {}};
-    const auto draw = [&](const std::string& name, std::vector<std::int64_t> shape, float deviation, float mean = 0.0F) {
-      Values& values = head.tensors[name + ".weight"] = adapting::random_values(random, std::move(shape), deviation);
-      for (float& value : values.at) value += mean;
-    };
-    draw("fc", {width, 3 * kWidth}, 0.1F);
-    draw("midlayer.self_attn.q_proj", {kHeads * kHeadDim, 2 * width}, 0.15F);
-    draw("midlayer.self_attn.k_proj", {kKvHeads * kHeadDim, 2 * width}, 0.15F);
-    draw("midlayer.self_attn.v_proj", {kKvHeads * kHeadDim, 2 * width}, 0.15F);
-    draw("midlayer.self_attn.o_proj", {width, kHeads * kHeadDim}, 0.2F);
-    draw("midlayer.mlp.gate_proj", {80, width}, 0.2F);
-    draw("midlayer.mlp.up_proj", {80, width}, 0.2F);
-    draw("midlayer.mlp.down_proj", {width, 80}, 0.2F);
-    for (const char* norm : {"midlayer.input_layernorm", "midlayer.hidden_norm", "midlayer.post_attention_layernorm", "norm"})
-      draw(norm, {width}, 0.1F, 1.0F);
-    draw("lm_head", {own_tokens, width}, 0.5F);
-    if (width != kWidth) draw("embed_tokens", {kVocab, width}, 0.8F);
-    return head;
-  }
-
-  // Each of its tokens is every second one of the model's.
-  void skip_tokens() {
-    for (std::int64_t i = 0; i < own_tokens(); ++i) offsets.push_back(i + 1);
-  }
-
-  std::string config() const {
-    return fmt::format(R"({{"architectures":["LlamaForCausalLMEagle3"],"model_type":"llama","hidden_size":{},"num_hidden_layers":1,)"
-                       R"("num_attention_heads":{},"num_key_value_heads":{},"head_dim":{},"intermediate_size":80,"hidden_act":"silu",)"
-                       R"("max_position_embeddings":2048,"rms_norm_eps":1e-5,"rope_theta":10000.0,"vocab_size":{},"draft_vocab_size":{},)"
-                       R"("tie_word_embeddings":false{}{}}})",
-                       width, kHeads, kKvHeads, kHeadDim, kVocab, own_tokens(), norms_residual ? R"(,"norm_before_residual":true)" : "",
-                       more);
-  }
-
-  files::HfFolder folder(const braid::test::Folder& at, std::string_view layer = "midlayer.") const {
-    adapting::Tensors file;
-    for (const auto& [name, values] : tensors) {
-      std::string own = name;
-      if (own.starts_with("midlayer.")) own.replace(0, 9, layer);
-      file.add(own, values);
-    }
-    const std::vector<std::byte> known(static_cast<std::size_t>(kVocab));
-    if (!offsets.empty()) {
-      file.add("d2t", files::SafeTensor{"I64", {own_tokens()}, std::as_bytes(std::span(offsets))});
-      file.add("t2d", files::SafeTensor{"BOOL", {kVocab}, known});
-    }
-    adapting::write_file(at / "config.json", config());
-    adapting::write_file(at / "model.safetensors", file.file());
-    return files::HfFolder::open(at.path()).value();
-  }
-};
+using Head = MadeEagle;
 
 // The same head in double, position by position.
 class Reference {
@@ -332,10 +270,10 @@ TEST(EagleHeads, GuessWhatTheyDoInDouble) {
   const Target target;
   int compared = 0;
   for (std::uint32_t seed = 1; seed <= 6; ++seed) {
-    Head shared = Head::random(seed, kWidth, kOwnTokens);
+    Head shared = Head::random(seed, kModel, kWidth, kOwnTokens);
     shared.skip_tokens();
     compared += compare(shared, target, seed, "midlayer.");
-    Head own = Head::random(seed + 10, 96, kVocab);
+    Head own = Head::random(seed + 10, kModel, 96, kVocab);
     own.norms_residual = seed % 2 == 0;
     compared += compare(own, target, seed, "layers.0.");
   }
@@ -354,7 +292,7 @@ class EagleAnswers : public VerifiedRows {};
 
 TEST_F(EagleAnswers, ChangeNoBit) {
   const files::GgufFile file = Target().file();
-  Head head = Head::random(3, kWidth, kOwnTokens);
+  Head head = Head::random(3, kModel, kWidth, kOwnTokens);
   head.skip_tokens();
   LoadOptions without = with_head(head, file);
   without.eagle = nullptr;
@@ -382,7 +320,7 @@ TEST_F(EagleAnswers, GuessRightWhereTheyAgree) {
   for (float& value : embedding.at) value = random() % 2 == 0 ? 1.0F : -1.0F;
   for (std::int64_t token = 0; token < kVocab; ++token)
     embedding.at[static_cast<std::size_t>(token * kWidth)] = 1.0F;  // of all tokens alike
-  Head head = Head::random(3, kWidth, kVocab);
+  Head head = Head::random(3, kModel, kWidth, kVocab);
   for (auto& [name, values] : head.tensors) std::ranges::fill(values.at, name.find("norm") != std::string::npos ? 1.0F : 0.0F);
   const auto set = [&](const std::string& name, std::int64_t row, std::int64_t column, float value) {
     Values& matrix = head.tensors.at(name);
@@ -421,7 +359,7 @@ TEST_F(EagleAnswers, ReadTheModelsResidualStream) {
   target.tensors.at("output.weight") = target.tensors.at("token_embd.weight");
   const files::GgufFile file = target.file();
   for (std::int64_t part = 0; part < 3; ++part) {
-    Head head = Head::random(3, kWidth, kVocab);
+    Head head = Head::random(3, kModel, kWidth, kVocab);
     head.more = R"(,"eagle_config":{"eagle_aux_hidden_state_layer_ids":[0,3,4]})";
     for (auto& [name, values] : head.tensors) std::ranges::fill(values.at, name.find("norm") != std::string::npos ? 1.0F : 0.0F);
     for (std::int64_t i = 0; i < kWidth; ++i)
@@ -436,10 +374,7 @@ TEST_F(EagleAnswers, ReadTheModelsResidualStream) {
 TEST_F(EagleAnswers, OfAHybridAreTheSame) {
   const files::GgufFile file = open_folder_model("granite4");
   const ModelShape shape = describe_model(file).value();
-  Head head = Head::random(4, 96, kOwnTokens);
-  std::mt19937 random(2);
-  head.tensors["fc.weight"] = adapting::random_values(random, {96, 3 * std::int64_t{shape.embedding}}, 0.1F);
-  head.tensors["embed_tokens.weight"] = adapting::random_values(random, {shape.vocab, 96}, 0.8F);
+  const Head head = Head::random(4, {.width = shape.embedding, .vocab = shape.vocab}, 96, kOwnTokens);
   const LoadOptions options = with_head(head, file);
   LoadOptions without = options;
   without.eagle = nullptr;
@@ -457,20 +392,20 @@ TEST(EagleHeads, ThatFitNoModelAreRefused) {
     const auto read = read_eagle_head(head.folder(folder), model);
     return read ? std::string() : read.error().message;
   };
-  EXPECT_EQ(error_of(Head::random(1, kWidth, kOwnTokens)), "") << "its tokens are the model's first ones";
-  Head narrow = Head::random(1, 96, kOwnTokens);
+  EXPECT_EQ(error_of(Head::random(1, kModel, kWidth, kOwnTokens)), "") << "its tokens are the model's first ones";
+  Head narrow = Head::random(1, kModel, 96, kOwnTokens);
   narrow.tensors.erase("embed_tokens.weight");
   EXPECT_THAT(error_of(narrow), testing::HasSubstr("it has no embedding, and a width of 96 where the model's is 64"));
-  Head beyond = Head::random(1, kWidth, kOwnTokens);
+  Head beyond = Head::random(1, kModel, kWidth, kOwnTokens);
   beyond.skip_tokens();
   beyond.offsets.back() = kVocab;
   EXPECT_THAT(error_of(beyond), testing::HasSubstr("d2t makes of token 49 none of the model's 120"));
-  Head many = Head::random(1, kWidth, kVocab + 1);
+  Head many = Head::random(1, kModel, kWidth, kVocab + 1);
   EXPECT_THAT(error_of(many), testing::HasSubstr("the head has 121 tokens, the model 120, and d2t is missing"));
-  Head deep = Head::random(1, kWidth, kOwnTokens);
+  Head deep = Head::random(1, kModel, kWidth, kOwnTokens);
   deep.more = R"(,"eagle_config":{"eagle_aux_hidden_state_layer_ids":[1,2,5]})";
   EXPECT_THAT(error_of(deep), testing::HasSubstr("names 5 of a model of 5 layers"));
-  Head without = Head::random(1, kWidth, kOwnTokens);
+  Head without = Head::random(1, kModel, kWidth, kOwnTokens);
   without.tensors["other.weight"] = without.at("norm.weight");
   const LoadOptions options = with_head(without, Target().file());
   const auto loaded = LanguageModel::load(Target().file(), kernels::best_kernel_table(), options);

@@ -25,10 +25,14 @@ class HostileDrafter final : public model::Drafter {
 
   void draft(std::span<model::DraftWish> wishes) override {
     if (may_throw_ && pick(40) == 0) throw std::runtime_error("the drafter is out of its mind");
+    if (++calls_ > most_calls_) throw std::runtime_error("the drafter is gone");
     for (model::DraftWish& wish : wishes) draft(wish);
   }
 
   void throw_now_and_then() { may_throw_ = true; }
+  // After so many steps it does nothing but throw.
+  void disappear_after(std::size_t calls) { most_calls_ = calls; }
+  std::size_t calls() const { return calls_; }
 
  private:
   std::uint32_t pick(std::uint32_t below) { return static_cast<std::uint32_t>(random_()) % below; }
@@ -52,6 +56,8 @@ class HostileDrafter final : public model::Drafter {
   std::map<step::SlotId, AnswerKey> keys_;
   std::mt19937 random_{11};
   bool may_throw_ = false;
+  std::size_t calls_ = 0;
+  std::size_t most_calls_ = ~std::size_t{0};
 };
 
 }  // namespace braid::sched::test
