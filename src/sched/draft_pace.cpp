@@ -67,7 +67,7 @@ bool DraftPace::pays(double chance, double expected, std::int32_t drafts, double
 
 std::int32_t DraftPace::drafts(DraftHistory& history, std::int32_t most) const {
   most = std::min(most, most_);
-  if (most <= 0 || rows_ == 0 || is_full_) return 0;
+  if (most <= 0 || rows_ == 0 || is_full_ || spare_[batch_of(rows_)] < 0.0) return 0;
   const double guess_seconds = static_cast<double>(history.by_model) * pass_seconds() / rows_;
   double chance = 1.0;  // that all guesses up to a place are right
   double expected = 0.0;
@@ -104,6 +104,26 @@ void DraftPace::observe(const step::DraftWork& work) {
   double& known = pass_seconds_[batch_of(work.rows)];
   const double seconds = work.seconds / work.passes;
   known = known == 0.0 || seconds < known ? seconds : known + (std::min(seconds, kMostSurprise * known) - known) * kPassWeight;
+}
+
+// In steps without guesses, so that all batches of a size count alike. One that took far longer than it should was disturbed by something else,
+// unless the one before did, too.
+void DraftPace::settle(const StepCost& cost, const StepShape& shape, std::int32_t rows, double tokens, double seconds) {
+  if (!cost.is_known() || rows == 0) return;
+  StepShape alone = shape;
+  alone.decode_rows = rows;
+  const double plain = cost.decode_seconds(alone);
+  if (plain <= 0.0) return;
+  double& spare = spare_[batch_of(rows)];
+  if (shape.decode_rows == rows) {
+    spare = std::min(spare + kMostLoss, kCredit);
+    return;
+  }
+  const double most = kMostSurprise * cost.decode_seconds(shape);
+  const bool is_disturbed = seconds > most;
+  const double taken = (is_disturbed && !was_disturbed_ ? most : seconds) / plain;
+  was_disturbed_ = is_disturbed;
+  spare = std::clamp(spare + tokens / rows - (1.0 - kMostLoss) * taken, -kMostDebt, kCredit);
 }
 
 }  // namespace braid::sched

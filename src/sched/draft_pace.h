@@ -44,7 +44,7 @@ struct DraftHistory {
 // Loop only. No clock of its own.
 class DraftPace {
  public:
-  explicit DraftPace(std::int32_t most) : most_(most) {}
+  explicit DraftPace(std::int32_t most) : most_(most) { spare_.fill(kCredit); }
 
   // Before the rows of a step, one of each sequence, which are `rows` without guesses. With `is_full` nothing is guessed: others wait for
   // the machine.
@@ -57,12 +57,20 @@ class DraftPace {
   void observe(DraftHistory& history, std::int32_t drafted, std::int32_t accepted, std::int32_t by_model);
   void observe(const step::DraftWork& work);
 
+  // A step of `rows` rows, and what was guessed for them, gave `tokens` and took `seconds`, with those of models that guess but not what these
+  // read before. What it lost by the time that the tokens would have taken without guesses is held against what others of its size have gained:
+  // where they lose more than a hundredth of the time, nothing is guessed until that is made good.
+  void settle(const StepCost& cost, const StepShape& shape, std::int32_t rows, double tokens, double seconds);
+
  private:
   static constexpr double kMargin = 1.1;     // by which a guess must be worth more than it takes
   static constexpr std::int32_t kProbe = 2;  // guessed when it is tried again
   static constexpr std::int32_t kMostPatience = 512;
 
   static constexpr std::size_t kBatches = 16;  // of 1, 2 to 3, 4 to 7 and so on rows
+  static constexpr double kMostLoss = 0.01;    // of the time
+  static constexpr double kCredit = 4.0;       // steps that may be lost before anything is gained
+  static constexpr double kMostDebt = 64.0;    // steps; more is forgotten
 
   bool pays(double chance, double expected, std::int32_t drafts, double guess_seconds) const;
   double pass_seconds() const;
@@ -74,6 +82,8 @@ class DraftPace {
   std::int32_t rows_ = 0;      // of this step
   bool is_full_ = false;
   std::array<double, kBatches> pass_seconds_{};  // of a model that guesses, by the size of its batch; 0: not known
+  std::array<double, kBatches> spare_;           // likewise, in steps: what guesses may still lose
+  bool was_disturbed_ = false;                   // the last step with guesses took far longer than it should
 };
 
 }  // namespace braid::sched

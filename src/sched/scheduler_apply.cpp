@@ -188,6 +188,10 @@ void Scheduler::count(const Step& step, const StepShape& planned) {
   if (shape.prefill_tokens > 0) return;
   double tokens = 0.0;
   for (const step::RowResult& row : step.result.rows) tokens += row.sampled ? 1.0 + row.more_count : 0.0;
+  const auto rows = static_cast<std::int32_t>(step.plan.rows.size());
+  const step::DraftWork& work = step.result.draft_work;
+  const double reading = work.passes == 0 ? work.seconds : 0.0;  // of texts, once
+  if (options_.draft_tokens > 0) draft_pace_.settle(pace_.cost(), shape, rows, tokens, seconds - reading);
   decode_rate_ += (tokens / seconds - decode_rate_) * (decode_rate_ == 0.0 ? 1.0 : kRateWeight);
 }
 

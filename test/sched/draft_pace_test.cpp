@@ -102,6 +102,49 @@ TEST(DraftPace, TriesAgainNowAndThen) {
   EXPECT_GT(pace.drafts(history, 8), 1) << "by now they are right";
 }
 
+// Rows that verify take longer than the cost of a row says, so that guesses seem to pay and do not.
+TEST(DraftPace, NeverLosesMoreThanAHundredthOfTheTime) {
+  constexpr int kRows = 4;
+  DraftPace pace(4);
+  const StepCost cost = cost_of(10e-3, 1e-3);
+  DraftHistory history;
+  const double plain = cost.decode_seconds(rows(kRows));
+  double seconds = 0.0;
+  double tokens = 0.0;
+  int guessing = 0;
+  for (int step = 0; step < 8000; ++step) {
+    pace.begin_step(cost, rows(kRows), false);
+    const std::int32_t drafted = pace.drafts(history, 4);
+    const std::int32_t accepted = std::min(drafted, step % 5);  // each place is right rather often
+    StepShape shape;
+    for (int row = 0; row < kRows; ++row) shape.add_decode(100, drafted);
+    const double taken = plain + 8e-3 * kRows * drafted;
+    pace.observe(history, drafted, accepted, 0);
+    pace.settle(cost, shape, kRows, kRows * (1.0 + accepted), taken);
+    guessing += drafted > 0 ? 1 : 0;
+    seconds += taken;
+    tokens += kRows * (1.0 + accepted);
+  }
+  EXPECT_GT(guessing, 10) << "it seems to pay, and is tried again";
+  EXPECT_LT(seconds, 1.012 * plain * tokens / kRows);
+}
+
+TEST(DraftPace, OfOneSizeOfBatchIsNotHeldBackByAnother) {
+  DraftPace pace(4);
+  const StepCost cost = cost_of(10e-3, 1e-3);
+  DraftHistory history = history_of(pace, 40, 4, 4);
+  StepShape guessed;
+  for (int row = 0; row < 4; ++row) guessed.add_decode(100, 4);
+  for (int step = 0; step < 20; ++step) pace.settle(cost, guessed, 4, 4.0, cost.decode_seconds(guessed));
+  pace.begin_step(cost, rows(4), false);
+  EXPECT_EQ(pace.drafts(history, 4), 0);
+  pace.begin_step(cost, rows(1), false);
+  EXPECT_EQ(pace.drafts(history, 4), 4);
+  for (int step = 0; step < 6800; ++step) pace.settle(cost, rows(4), 4, 4.0, 14e-3);
+  pace.begin_step(cost, rows(4), false);
+  EXPECT_GT(pace.drafts(history, 4), 0) << "and is tried again";
+}
+
 // Through the scheduler: what the request says bounds what its rows may draft.
 TEST(DraftPace, KeepsToWhatRequestsWant) {
   SchedulerOptions options = Rig::small_options();
