@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""The same requests with guessed tokens and without, in turns on one server: how many times as fast answers come.
+"""The same requests with guessed tokens and without, in turns on one server: how many times as fast answers come. With --peer the same of two
+llama-servers, one of them with the options that make it guess.
 
-speculation.py --braid BRAID [--draft DRAFT.gguf] [--method auto] [--clients 1,8,32] [--rounds 9] [--kind chat|text|repeat|edit|predict] MODEL.gguf
+speculation.py --braid BRAID [--draft DRAFT.gguf] [--method auto] [--clients 1,8,32] [--rounds 9] [--kind chat|text|repeat|edit|predict]
+               [--peer LLAMA_SERVER --peer-options "--spec-type ngram-simple"] MODEL.gguf
 """
-import argparse, http.client, json, os, random, re, statistics, subprocess, sys, threading, time
+import argparse, http.client, json, os, random, re, shlex, socket, statistics, subprocess, sys, threading, time, urllib.request
 
 SUBJECTS = ["a brave fox and a lost kite", "an owl who could not sleep", "a bear in the snow", "a mouse and a big cheese",
             "a boat on the lake", "a girl and her red hat", "two friends and a tree", "a dog who found a bone"]
@@ -25,7 +27,31 @@ def start(args):
     sys.exit("the server did not start")
 
 
+def start_peer(args, options):
+    """With the same threads; its answers are not braid's, bit for bit, because its products are not."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    threads = args.model[args.model.index("--threads") + 1] if "--threads" in args.model else "1"
+    most = max(map(int, args.clients.split(",")))
+    command = [args.peer, "-m", args.model[0], "--port", str(port), "-t", threads, "-np", str(most), "-c", str(2048 * most)] + options
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    for _ in range(600):
+        time.sleep(0.1)
+        try:
+            if urllib.request.urlopen(f"http://127.0.0.1:{port}/health").status == 200: return server.pid, port, server
+        except OSError: pass
+        if server.poll() is not None: break
+    sys.exit("the peer did not start")
+
+
+def body_of_peer(args, index):
+    kinds = {"text": lambda: [random.Random(index).randrange(300, 1900) for _ in range(64)], "edit": lambda: args.texts[index % 8]}
+    return "/completion", {"prompt": kinds[args.kind](), "n_predict": args.answer, "temperature": 0, "ignore_eos": True}
+
+
 def body_of(args, index, method):
+    if method.startswith("peer"): return body_of_peer(args, index)
     more = {"max_tokens": args.answer, "seed": 100 + index, "temperature": args.temperature, "ignore_eos": True,
             "speculative": {"method": method}}
     if args.kind == "chat":
@@ -47,6 +73,9 @@ def ask(port, path, body, out):
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
     connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
     answer = json.loads(connection.getresponse().read())
+    if "tokens_predicted" in answer:
+        guessed, right = answer["timings"].get("draft_n", 0), answer["timings"].get("draft_n_accepted", 0)
+        return out.append((answer["tokens_predicted"], right, guessed - right, [answer["content"]]))
     if "usage" not in answer:
         sys.exit(json.dumps(answer))
     details = answer["usage"].get("completion_tokens_details", {})
@@ -73,7 +102,7 @@ def texts_that_repeat(args, port):
 
 
 def run(args, server, clients, method, first):
-    pid, port = server
+    pid, port = server[:2]
     clock = (lambda: cpu_seconds(pid)) if args.cpu else time.perf_counter
     answers, threads = [], []
     begin = clock()
@@ -98,31 +127,44 @@ def main():
     parser.add_argument("--kind", default="chat", choices=["chat", "text", "repeat", "edit", "predict"])
     parser.add_argument("--cpu", action="store_true", help="by the server's CPU time, where other programs run; with --threads 1")
     parser.add_argument("--kv-memory", default="512M")
+    parser.add_argument("--peer", default="", help="llama-server, of the kinds text and edit")
+    parser.add_argument("--peer-options", default="--spec-type ngram-simple", help="with which it guesses")
     parser.add_argument("model", nargs="*", help="and more options of braid serve, behind --")
     args = parser.parse_args()
     server, port = start(args)
+    peers = []
     try:
         if args.kind in ("edit", "predict"): args.texts = texts_that_repeat(args, port)
-        for clients in map(int, args.clients.split(",")):
-            for method in ("off", args.method):
-                run(args, (server.pid, port), clients, method, 0)  # prompts are cached from here on
-            ratios, rates, accepted, rejected = [], [], 0, 0
-            for round in range(args.rounds):
-                pair = {}
-                for method in ("off", args.method) if round % 2 == 0 else (args.method, "off"):
-                    pair[method] = run(args, (server.pid, port), clients, method, 0 if args.kind == "chat" else round * clients)
-                if pair["off"][3] != pair[args.method][3]:
-                    sys.exit("answers differ")
-                ratios.append(pair[args.method][0] / pair["off"][0])
-                rates.append(pair["off"][0])
-                accepted += pair[args.method][1]
-                rejected += pair[args.method][2]
-            share = accepted / max(1, accepted + rejected)
-            print(f"{clients:3} clients: {statistics.median(rates):7.1f} tokens/s without, {statistics.median(ratios):.2f} times with "
-                  f"({min(ratios):.2f} to {max(ratios):.2f}); {share:.0%} of {accepted + rejected} guesses right", flush=True)
+        own = (server.pid, port)
+        for clients in map(int, args.clients.split(",")): compare(args, clients, {"off": own, args.method: own})
+        if not args.peer: return
+        peers = [start_peer(args, options) for options in ([], shlex.split(args.peer_options))]
+        for clients in map(int, args.clients.split(",")): compare(args, clients, {"peer": peers[0], "peer, guessing": peers[1]})
     finally:
-        server.terminate()
-        server.wait()
+        for process in [server] + [peer[2] for peer in peers]:
+            process.terminate()
+            process.wait()
+
+
+def compare(args, clients, servers):
+    """Two ways, by their names: the first one does not guess."""
+    plain, guessing = servers
+    for way, server in servers.items():
+        run(args, server, clients, way, 0)  # prompts are cached from here on
+    ratios, rates, accepted, rejected = [], [], 0, 0
+    for round in range(args.rounds):
+        pair = {}
+        for way in (plain, guessing) if round % 2 == 0 else (guessing, plain):
+            pair[way] = run(args, servers[way], clients, way, 0 if args.kind == "chat" else round * clients)
+        if pair[plain][3] != pair[guessing][3] and plain == "off":
+            sys.exit("answers differ")
+        ratios.append(pair[guessing][0] / pair[plain][0])
+        rates.append(pair[plain][0])
+        accepted += pair[guessing][1]
+        rejected += pair[guessing][2]
+    share = accepted / max(1, accepted + rejected)
+    print(f"{guessing}, {clients:3} clients: {statistics.median(rates):7.1f} tokens/s without, {statistics.median(ratios):.2f} times with "
+          f"({min(ratios):.2f} to {max(ratios):.2f}); {share:.0%} of {accepted + rejected} guesses right", flush=True)
 
 
 main()

@@ -1,5 +1,5 @@
-// make_random_model SHAPE TYPE FILE [--tokenizer GGUF]: a GGUF file with random weights in the shape of a real model, with the tokenizer
-// of another file or none.
+// make_random_model SHAPE TYPE FILE [--tokenizer GGUF] [--agreeing-head]: a GGUF file with random weights in the shape of a real model, with
+// the tokenizer of another file or none.
 #include "files/gguf.h"
 #include "kernels/encode.h"
 #include "perf/model/random_weights.h"
@@ -30,6 +30,9 @@ struct Shape {
   std::vector<std::uint32_t> attending = {};  // layers with attention; none: all of them
   std::uint32_t head_dim = 0;                 // 0: the embedding over the heads
   std::uint32_t rotated = 0;                  // 0: all of a head
+  // With a head for tokens further on that says what the model says: all that layers add is nothing, though they are computed, so that the next
+  // token follows from the last one, and the head reads that alone.
+  bool agreeing_head = false;
 
   std::uint32_t head() const { return head_dim > 0 ? head_dim : embedding / heads; }
   bool attends(std::uint32_t layer) const { return attending.empty() || std::ranges::find(attending, layer) != attending.end(); }
@@ -63,6 +66,7 @@ struct Tensor {
   WeightType type;
   float deviation;        // 0: all are
   float constant = 1.0F;  // this
+  bool unit = false;      // or those on the diagonal, the others 0
 };
 
 // In llama.cpp's mix Q4_K_M these are Q6_K: the output matrix, and values and down projections of the first and last eighth of the
@@ -89,10 +93,15 @@ std::vector<Tensor> tensors_of(const Shape& shape, const std::string& type_name)
   const std::uint64_t kv_width = std::uint64_t{shape.head()} * shape.kv_heads;
   const std::string architecture = shape.architecture;
   const bool is_delta = architecture == "qwen35";
+  // What a branch adds to the stream.
+  const auto last_of = [&](WeightType wanted, const std::string& name, std::uint64_t inputs) {
+    matrix_of(wanted, name, inputs, shape.embedding);
+    if (shape.agreeing_head) tensors.back().deviation = tensors.back().constant = 0.0F;
+  };
   const auto short_convolution = [&](const std::string& layer) {
     matrix(layer + "shortconv.in_proj.weight", shape.embedding, 3 * std::uint64_t{shape.embedding});
     tensors.push_back({layer + "shortconv.conv.weight", {kShortTaps, shape.embedding}, WeightType::kF32, 0.5F});
-    matrix(layer + "shortconv.out_proj.weight", shape.embedding, shape.embedding);
+    last_of(type, layer + "shortconv.out_proj.weight", shape.embedding);
   };
   const auto delta_rule = [&](const std::string& layer) {
     const std::uint64_t inner = std::uint64_t{kDeltaHeads} * kDeltaDim;
@@ -104,20 +113,20 @@ std::vector<Tensor> tensors_of(const Shape& shape, const std::string& type_name)
     tensors.push_back({layer + "ssm_a", {kDeltaHeads}, WeightType::kF32, 0.0F, -1.0F});
     vector(layer + "ssm_dt.bias", kDeltaHeads, 0.1F);
     vector(layer + "ssm_norm.weight", kDeltaDim, 0.0F);
-    matrix(layer + "ssm_out.weight", inner, shape.embedding);
+    last_of(type, layer + "ssm_out.weight", inner);
   };
   matrix_of(shape.tied ? better : type, "token_embd.weight", shape.embedding, shape.vocab);
-  for (std::uint32_t i = 0; i < shape.layers; ++i) {
+  for (std::uint32_t i = 0; i < shape.layers + (shape.agreeing_head ? 1 : 0); ++i) {
     const std::string layer = "blk." + std::to_string(i) + ".";
     const WeightType important = takes_more_bits(i, shape.layers) ? better : type;
     vector(layer + "attn_norm.weight", shape.embedding, 0.0F);
-    if (!shape.attends(i)) {
+    if (i < shape.layers && !shape.attends(i)) {
       is_delta ? delta_rule(layer) : short_convolution(layer);
     } else {
       matrix(layer + "attn_q.weight", shape.embedding, is_delta ? 2 * width : width);
       matrix(layer + "attn_k.weight", shape.embedding, kv_width);
       matrix_of(important, layer + "attn_v.weight", shape.embedding, kv_width);
-      matrix(layer + "attn_output.weight", width, shape.embedding);
+      last_of(type, layer + "attn_output.weight", width);
       if (!shape.attending.empty()) vector(layer + "attn_q_norm.weight", shape.head(), 0.0F);
       if (!shape.attending.empty()) vector(layer + "attn_k_norm.weight", shape.head(), 0.0F);
     }
@@ -127,7 +136,11 @@ std::vector<Tensor> tensors_of(const Shape& shape, const std::string& type_name)
     vector(layer + (is_delta ? "post_attention_norm.weight" : "ffn_norm.weight"), shape.embedding, 0.0F);
     matrix(layer + "ffn_gate.weight", shape.embedding, shape.feed_forward);
     matrix(layer + "ffn_up.weight", shape.embedding, shape.feed_forward);
-    matrix_of(important, layer + "ffn_down.weight", shape.feed_forward, shape.embedding);
+    last_of(important, layer + "ffn_down.weight", shape.feed_forward);
+    if (i < shape.layers) continue;
+    matrix(layer + "nextn.eh_proj.weight", 2 * std::uint64_t{shape.embedding}, shape.embedding);
+    tensors.back().unit = true;
+    for (const char* norm : {"enorm", "hnorm", "shared_head_norm"}) vector(layer + "nextn." + norm + ".weight", shape.embedding, 0.0F);
   }
   vector(architecture == "lfm2" ? "token_embd_norm.weight" : "output_norm.weight", shape.embedding, 0.0F);
   if (!shape.tied) matrix_of(better, "output.weight", shape.embedding, shape.vocab);
@@ -221,7 +234,8 @@ void write_keys(FileWriter& file, const std::string& name, const Shape& shape, c
   }
   file.key(prefix + "vocab_size", shape.vocab);
   file.key(prefix + "context_length", shape.context);
-  file.key(prefix + "block_count", shape.layers);
+  file.key(prefix + "block_count", shape.layers + (shape.agreeing_head ? 1 : 0));
+  if (shape.agreeing_head) file.key(prefix + "nextn_predict_layers", std::uint32_t{1});
   file.key(prefix + "embedding_length", shape.embedding);
   file.key(prefix + "feed_forward_length", shape.feed_forward);
   file.key(prefix + "attention.head_count", shape.heads);
@@ -275,6 +289,7 @@ void write_model(FileWriter& file, const std::string& name, const Shape& shape, 
     encoded.resize(braid::kernels::stored_row_bytes(*braid::kernels::weight_format(tensor.type), static_cast<std::int64_t>(values.size())));
     for (std::uint64_t row = 0; row < (tensor.shape.size() == 2 ? tensor.shape[1] : 1); ++row) {
       for (float& value : values) value = tensor.deviation == 0.0F ? tensor.constant : random.next(tensor.deviation);
+      if (tensor.unit) std::ranges::fill(values, 0.0F), values[row] = 1.0F;
       braid::kernels::encode_row(tensor.type, values.data(), static_cast<std::int64_t>(values.size()), encoded.data());
       file.bytes(encoded);
     }
@@ -296,7 +311,13 @@ int main(int argc, char** argv) {
   app.add_option("--context", context, "Context length in tokens; the real model's if not given");
   std::string tokenizer_path;
   app.add_option("--tokenizer", tokenizer_path, "GGUF file whose tokenizer is taken; its vocabulary must fit the shape's");
+  bool agreeing_head = false;
+  app.add_flag("--agreeing-head", agreeing_head, "With a head for tokens further on that is always right; of qwen3.5's shape");
   CLI11_PARSE(app, argc, argv);
+  if (agreeing_head && kShapes.at(shape).head_dim == 0) {
+    std::fprintf(stderr, "--agreeing-head: %s has no such head\n", shape.c_str());
+    return 1;
+  }
   std::optional<braid::files::GgufFile> tokenizer;
   if (!tokenizer_path.empty()) {
     auto opened = braid::files::GgufFile::open(tokenizer_path);
@@ -308,6 +329,7 @@ int main(int argc, char** argv) {
   }
   Shape wanted = kShapes.at(shape);
   if (context > 0) wanted.context = context;
+  wanted.agreeing_head = agreeing_head;
   FileWriter file(path);
   write_model(file, shape, wanted, type, tokenizer ? &*tokenizer : nullptr);
   if (file.good()) return 0;
