@@ -17,8 +17,8 @@ constexpr double kLeastChance = 0.2;
 }  // namespace
 
 ModelDrafter::ModelDrafter(std::unique_ptr<LanguageModel> model, std::size_t slots, std::unique_ptr<const TokenMap> map)
-    : model_(std::move(model)), map_(std::move(map)), mapped_(map_ != nullptr ? slots : 0), held_(0, model_->kv_groups().block_tokens()),
-      caches_(slots), sampling_(slots), guessed_(slots) {}
+    : model_(std::move(model)), map_(std::move(map)), mapped_(map_ != nullptr ? slots : 0), groups_(model_->kv_groups().count()),
+      held_(0, model_->kv_groups().block_tokens()), caches_(slots), sampling_(slots), guessed_(slots) {}
 
 ModelDrafter::~ModelDrafter() = default;
 
@@ -31,7 +31,7 @@ Result<void> ModelDrafter::allocate_kv(std::int32_t blocks) {
   held_ = HeldTokens(blocks, model_->kv_groups().block_tokens());
   caches_.allocate(blocks);
   written_.assign(static_cast<std::size_t>(blocks), 0);
-  return model_->allocate_kv(blocks * model_->kv_groups().count(), LanguageModel::Prefault::kInBackground);
+  return model_->allocate_kv(blocks * groups_, LanguageModel::Prefault::kInBackground);
 }
 
 void ModelDrafter::start(const step::SlotStart& start) {
@@ -77,7 +77,7 @@ step::StepRow& ModelDrafter::add_row(Going& going, std::size_t count) {
   row.count = static_cast<std::int32_t>(count);
   row.block_begin = static_cast<std::uint32_t>(plan_.blocks.size());
   row.block_count = static_cast<std::uint32_t>(going.blocks.size());
-  for (std::int32_t group = 0; group < model_->kv_groups().count(); ++group)
+  for (std::int32_t group = 0; group < groups_; ++group)
     for (const std::int32_t block : going.blocks) plan_.blocks.push_back(place(block, group));
   held_.cut(going.blocks, going.held, going.held + count);
   going.held += count;
@@ -198,7 +198,7 @@ std::size_t ModelDrafter::saved_bytes() const {
 // Of each group, where they lie one after the other.
 void ModelDrafter::add_copies(std::int32_t block, std::span<std::byte> bytes, std::vector<step::BlockCopy>& copies) const {
   const std::size_t size = model_->kv_groups().block_bytes();
-  for (std::int32_t group = 0; group < model_->kv_groups().count(); ++group)
+  for (std::int32_t group = 0; group < groups_; ++group)
     copies.push_back(
         {.block = place(block, group), .bytes = bytes.data() + static_cast<std::size_t>(group) * size, .group = group, .part = 0});
 }
@@ -215,8 +215,7 @@ void ModelDrafter::add_moves(const step::StepPlan& plan, std::size_t block_bytes
   for (const step::BlockFork& fork : plan.forks) {
     held_.copy(fork.from, fork.to);
     if (held_.count(fork.from) == 0) continue;
-    for (std::int32_t group = 0; group < model_->kv_groups().count(); ++group)
-      plan_.forks.push_back({place(fork.from, group), place(fork.to, group)});
+    for (std::int32_t group = 0; group < groups_; ++group) plan_.forks.push_back({place(fork.from, group), place(fork.to, group)});
   }
   for (const step::BlockCopy& load : plan.loads) {
     if (load.group != 0) continue;
@@ -225,7 +224,7 @@ void ModelDrafter::add_moves(const step::StepPlan& plan, std::size_t block_bytes
   }
   for (const std::int32_t block : plan.given_back) {
     held_.clear(block);
-    for (std::int32_t group = 0; group < model_->kv_groups().count(); ++group) plan_.given_back.push_back(place(block, group));
+    for (std::int32_t group = 0; group < groups_; ++group) plan_.given_back.push_back(place(block, group));
   }
 }
 

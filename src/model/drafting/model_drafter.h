@@ -78,7 +78,8 @@ class ModelDrafter final : public Drafter {
   void compute();
   void add_copies(std::int32_t block, std::span<std::byte> bytes, std::vector<step::BlockCopy>& copies) const;
   void add_moves(const step::StepPlan& plan, std::size_t block_bytes);
-  std::int32_t place(std::int32_t block, std::int32_t group) const { return block + group * held_.blocks(); }
+  // In the draft's pool, which is taken into use from its beginning.
+  std::int32_t place(std::int32_t block, std::int32_t group) const { return block * groups_ + group; }
   void take_guesses();
   void learn(const DraftWish& wish);
 
@@ -87,6 +88,7 @@ class ModelDrafter final : public Drafter {
   std::vector<Mapped> mapped_;                 // by slot; empty without a map
   std::vector<DraftWish> own_wishes_;
   std::vector<TokenId> mapped_guesses_;
+  const std::int32_t groups_;             // of its layers, each with a block for each of the large model's
   HeldTokens held_;                       // by block
   DraftCaches caches_;                    // of sequences that have no blocks of the large model
   std::vector<std::uint64_t> written_;    // by block: the step that wrote to it last
