@@ -1,6 +1,7 @@
 #include "app/encoder_folder.h"
 
 #include "app/fingerprint.h"
+#include "app/gguf_texts.h"
 #include "app/loaded_model.h"
 #include "app/network_folder.h"
 #include "app/whole_file.h"
@@ -119,6 +120,8 @@ Result<LoadedEncoder> load_file(const ServedModelOptions& options, const kernels
   loaded.pooling = *pooling;
   loaded.vectors.width = loaded.encoder->vector_width();
   loaded.classes = class_rules("{}", loaded.encoder->classes());
+  const std::vector<std::string>* const names = class_names_of(*file, loaded.encoder->shape().family);
+  if (names != nullptr && names->size() == loaded.classes.labels.size()) loaded.classes.labels = *names;
   loaded.fingerprint = fingerprint(table.name, kernels::KvType::kF32, model_digest(*file, load_options(options.model, 1)));
   return loaded;
 }

@@ -1,18 +1,15 @@
 #include "app/judge.h"
 
+#include "app/gguf_texts.h"
 #include "app/whole_file.h"
 #include "files/hf_folder.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <cstddef>
 #include <cstdint>
-#include <fmt/format.h>
 #include <simdjson.h>
 #include <string_view>
-#include <utility>
-#include <variant>
 #include <vector>
 
 namespace braid::app {
@@ -26,12 +23,6 @@ bool names_judge(std::string name) {
 }
 
 bool asks_for_judgment(std::string_view text) { return text.find("Judge whether the Document meets") != std::string_view::npos; }
-
-const std::vector<std::string>* texts_of(const files::GgufFile& file, std::string_view key) {
-  const files::GgufValue* value = file.find(key);
-  const auto* list = value != nullptr ? std::get_if<files::GgufArray>(value) : nullptr;
-  return list != nullptr ? std::get_if<std::vector<std::string>>(&list->items) : nullptr;
-}
 
 bool metadata_says(const files::GgufFile& file) {
   for (const char* key : {"general.name", "general.basename", "general.base_model.0.name"})
@@ -77,7 +68,7 @@ std::optional<TokenId> token_of(const text::ModelCodec& codec, std::string_view 
 // llama.cpp's converter keeps the two words' rows of the output as a head.
 std::optional<bool> head_has_yes_first(const files::GgufFile& file) {
   const auto architecture = file.string_or("general.architecture", "");
-  const auto* labels = architecture ? texts_of(file, fmt::format("{}.classifier.output_labels", *architecture)) : nullptr;
+  const auto* labels = architecture ? class_names_of(file, *architecture) : nullptr;
   const std::vector<std::int64_t>& shape = file.tensor("cls.output.weight")->shape;
   if (labels == nullptr || labels->size() != 2 || shape.size() != 2 || shape.back() != 2) return std::nullopt;
   if ((*labels)[0] == "yes" && (*labels)[1] == "no") return true;

@@ -9,7 +9,8 @@ import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { embedMany } from "ai";
 import { CohereClient, CohereClientV2 } from "cohere-ai";
 import { OpenAIEmbeddings } from "@langchain/openai";
-import { braid, serve, sourceFolder } from "./support/processes.mjs";
+import { write_bert_file } from "./support/encoder_file.mjs";
+import { braid, serve, sourceFolder, temporaryFolder } from "./support/processes.mjs";
 import { collect, post, story } from "./support/client.mjs";
 
 const demo = path.join(sourceFolder, "models/demo-q8_0.gguf");
@@ -87,6 +88,39 @@ test("what a request says of its vectors holds", async (t) => {
   }
   const { error } = await ask(server, "/v1/completions", { model: "bert", prompt: "the" }, 400);
   assert.equal(error.param, "model");
+});
+
+test("files of llama.cpp's converter give what their folders give", async (t) => {
+  const files = temporaryFolder(t);
+  const write = (name, as, pooling) => {
+    const file = path.join(files, `${as}.gguf`);
+    write_bert_file(folder(name), file, pooling);
+    return file;
+  };
+  const server = await serve(t, [write("bert", "mean", 1), write("bert", "first", 2), write("bert", "none", 0), write("bert-rank", "rank", 4),
+    folder("bert"), folder("bert-cls"), folder("bert-rank")]);
+  const embed = async (model, input, more = {}) => (await ask(server, "/v1/embeddings", { model, input, ...more })).data[0].embedding;
+  for (const { text, vector } of references_of("bert")) {
+    assert_close(await embed("mean", text), vector, 1e-4 * length_of(vector), text.slice(0, 20));
+    assert.deepEqual(await embed("mean", text), await embed("bert", text));
+    const { data } = await ask(server, "/pooling", { model: "bert", input: text, task: "token_embed" });
+    assert.deepEqual(await embed("none", text), data[0].data);
+    assert.deepEqual(await embed("first", text), data[0].data[0]);
+  }
+  for (const { text, pair, logits } of references_of("bert-rank").filter(({ pair }) => pair !== null)) {
+    const body = { query: text, documents: [pair, "she sells sea shells"], raw_scores: true };
+    const { results } = await ask(server, "/v1/rerank", { ...body, model: "rank" });
+    assert.deepEqual(results, (await ask(server, "/v1/rerank", { ...body, model: "bert-rank" })).results);
+    assert.ok(Math.abs(results.find(({ index }) => index === 0).relevance_score - logits[0]) < 2e-3);
+  }
+  const { data } = await ask(server, "/v1/classify", { model: "rank", input: "the river" });
+  assert.equal(data[0].label, "label0");
+  const long = "she sells sea shells ".repeat(120);
+  const cut = { query: "what is the capital", documents: [long], truncate_prompt_tokens: -1 };
+  const { usage } = await ask(server, "/v1/rerank", { ...cut, model: "rank" });
+  assert.equal(usage.prompt_tokens, 320);
+  const { error } = await ask(server, "/v1/rerank", { ...cut, model: "rank", truncate_prompt_tokens: 6 }, 400);
+  assert.equal(error.param, "truncate_prompt_tokens");
 });
 
 test("documents are ranked by the scores of transformers", async (t) => {
