@@ -11,7 +11,7 @@ import { CohereClient, CohereClientV2 } from "cohere-ai";
 import { OpenAIEmbeddings } from "@langchain/openai";
 import { write_bert_file } from "./support/encoder_file.mjs";
 import { braid, serve, sourceFolder, temporaryFolder } from "./support/processes.mjs";
-import { collect, post, story } from "./support/client.mjs";
+import { collect, eventually, metrics, post, story } from "./support/client.mjs";
 
 const demo = path.join(sourceFolder, "models/demo-q8_0.gguf");
 const folder = (name) => path.join(sourceFolder, "test/model/reference/encoders", name);
@@ -59,6 +59,19 @@ test("vectors are those of transformers, and the same bits alone, in a batch of 
     assert.ok(usage.prompt_tokens > 64 && usage.total_tokens === usage.prompt_tokens);
   }));
   assert.ok((await stream).done);
+});
+
+test("a long batch of texts leaves the strand to a stream", async (t) => {
+  const server = await serve(t, [demo, folder("bert"), "--max-waiting", "5000", "--kv-memory", "64M"]);
+  const input = Array.from({ length: 1024 }, (_, i) => `${"the river runs ".repeat(20)}${i}`);
+  let ended = 0;
+  const batches = [1, 2, 3, 4].map(() => ask(server, "/v1/embeddings", { model: "bert", input }).finally(() => { ended += 1; }));
+  await eventually("they are under way", async () => (await metrics(server.url)).get('braid_sequences_prefilling{model="bert"}') > 0);
+  const stream = await collect(await post(`${server.url}/v1/completions`, { model: "demo-q8_0", prompt: story, max_tokens: 20, ignore_eos: true, stream: true }));
+  assert.ok(stream.done);
+  assert.ok(ended < 4, "the stream has not waited for them all");
+  const answers = await Promise.all(batches);
+  for (const { data } of answers) assert.deepEqual(data, answers[0].data);
 });
 
 test("what a request says of its vectors holds", async (t) => {

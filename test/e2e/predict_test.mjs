@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import { serve, sourceFolder } from "./support/processes.mjs";
-import { collect, post, story } from "./support/client.mjs";
+import { collect, eventually, metrics, post, story } from "./support/client.mjs";
 
 const demo = path.join(sourceFolder, "models/demo-q8_0.gguf");
 const names = ["mlp", "gru", "lstm", "convolutions", "tokens", "tokens_bf16", "tokens_f16"];
@@ -136,4 +136,38 @@ test("a body of tensors gives tensors with the same bits", async (t) => {
     assert.equal(error.param, param, error.message);
     assert.ok(response.status === 400 || response.status === 404);
   }
+});
+
+test("a long prediction leaves the strand to others, and ends by its id and with its client", async (t) => {
+  const server = await serve(t, [demo, folder("gru"), folder("mlp"), "--kv-memory", "64M"]);
+  const steps = 600_000;
+  const x = { shape: [1, steps, 5], dtype: "float32", data: Buffer.alloc(steps * 20).toString("base64") };
+  const running = async () => (await metrics(server.url)).get('braid_predictions_running{model="gru"}');
+  const ended = new Set();
+  const begin = async (id, signal) => {
+    const headers = { "Content-Type": "application/json", "X-Request-Id": id };
+    const answer = post(`${server.url}/v1/predict`, { model: "gru", inputs: { x }, outputs: ["hn"] }, { headers, signal }).finally(() => ended.add(id));
+    answer.catch(() => {});
+    await eventually(`${id} is under way`, async () => ended.has(id) || (await running()) > 0);
+    return { answer };
+  };
+  const one = await begin("one");
+  const [stream, other, short] = await Promise.all([
+    post(`${server.url}/v1/completions`, { prompt: story, max_tokens: 20, ignore_eos: true, stream: true }).then(collect),
+    predict(server, "mlp", { x: [[1, 2, 3, 4, 5, 6, 7]] }),
+    predict(server, "gru", { x: [[[1, 2, 3, 4, 5]]] }),
+  ]);
+  assert.ok(stream.done && other.logits && short.hn);
+  assert.ok(!ended.has("one"), "none of them waited for its end");
+  assert.equal((await post(`${server.url}/v1/abort`, { id: "nobody" })).status, 404);
+  assert.equal((await post(`${server.url}/v1/abort`, { id: "one" })).status, 200);
+  const aborted = await one.answer;
+  assert.equal(aborted.status, 499);
+  assert.match((await aborted.json()).error.message, /aborted/);
+  await eventually("nothing runs", async () => (await running()) === 0);
+  const leaving = new AbortController();
+  const two = await begin("two", leaving.signal);
+  leaving.abort();
+  await assert.rejects(two.answer);
+  await eventually("nothing runs", async () => (await running()) === 0);
 });

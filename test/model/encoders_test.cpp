@@ -11,12 +11,14 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <map>
 #include <memory>
 #include <simdjson.h>
 #include <span>
 #include <string>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -312,6 +314,17 @@ TEST(EncoderFiles, OfJinasRerankersAreThoseOfXlmR) {
   const LoadedEncoder own = load_encoder("xlm-roberta-rank", table, team);
   for (const EncoderReference& reference : read_references("xlm-roberta-rank", own))
     EXPECT_EQ(encode(encoder, {reference.text}).front(), encode(*own.encoder, {reference.text}).front());
+}
+
+// The words that go before a text where a request names none.
+TEST(SentenceModules, HaveThePromptThatTheFolderMeans) {
+  const std::string copy = testing::TempDir() + "bert_prompts_" + std::to_string(getpid());
+  std::filesystem::copy(encoder_path("bert"), copy, std::filesystem::copy_options::recursive);
+  std::ofstream(copy + "/config_sentence_transformers.json")
+      << R"({"prompts": {"query": "what is ", "document": ""}, "default_prompt_name": "query"})";
+  const SentenceModules modules = read_sentence_modules(files::HfFolder::open(copy).value()).value();
+  EXPECT_EQ(modules.default_prompt, "query");
+  std::filesystem::remove_all(copy);
 }
 
 // What llama.cpp's converter makes of tensors: their bytes are new.

@@ -28,7 +28,7 @@ class Doubler final : public Predictor {
                                                     std::int32_t priority) override {
     priorities.push_back(priority);
     if (refusal) return *refusal;
-    if (held) return std::make_unique<Held>(*held);
+    if (held) return std::make_unique<Held>(*held, left);
     if (!given[0]) return invalid_argument("the input 'x' is missing", "inputs.x");
     Tensor doubled = *given[0];
     for (float& value : doubled.floats) value *= 2;
@@ -40,12 +40,14 @@ class Doubler final : public Predictor {
 
   std::optional<Error> refusal;
   std::optional<bool> held;  // predictions never end by themselves; whether they have begun
+  int left = 0;              // of these, those that nobody waits for any more
   std::vector<std::int32_t> priorities;
 
  private:
   class Held final : public PendingPrediction {
    public:
-    explicit Held(bool started) : started_(started) {}
+    Held(bool started, int& left) : started_(started), left_(left) {}
+    ~Held() override { ++left_; }
     std::optional<Result<std::vector<Tensor>>> try_take() override { return std::exchange(outcome_, std::nullopt); }
     bool started() const override { return started_; }
     void cancel() override {
@@ -56,6 +58,7 @@ class Doubler final : public Predictor {
 
    private:
     bool started_;
+    int& left_;
     std::optional<Result<std::vector<Tensor>>> outcome_;
     Signal arrived_;
   };
@@ -205,6 +208,24 @@ TEST(PredictPriority, IsTheClientsOrWhatItMayAskFor) {
     EXPECT_EQ(doubler.priorities, (std::vector<std::int32_t>{20, 12}));
     server.status().models = ModelDirectory({&server.model()});
   });
+}
+
+TEST(HeldPrediction, EndsWithItsClient) {
+  TestServer server;
+  Doubler doubler;
+  ServedNetwork network{.id = "doubler", .created = 1, .parameters = 0, .revision = "r1", .predictor = &doubler};
+  server.on_loop([&] {
+    doubler.held = true;
+    server.status().models = ModelDirectory({&server.model()}, false, {&network});
+  });
+  {
+    RawClient client = server.connect();
+    client.send(post("/v1/predict", R"({"inputs":{"x":[[1,2]]}})"));
+    EXPECT_TRUE(server.eventually([&] { return doubler.priorities.size() == 1; }));
+    server.on_loop([&] { EXPECT_EQ(doubler.left, 0); });
+  }
+  EXPECT_TRUE(server.eventually([&] { return doubler.left == 1; }));
+  server.on_loop([&] { server.status().models = ModelDirectory({&server.model()}); });
 }
 
 TEST(HeldPrediction, EndsWhenItIsAbortedByItsRequestsId) {
