@@ -254,11 +254,12 @@ TEST(HeldPrediction, EndsWhenItIsAbortedByItsRequestsId) {
   EXPECT_EQ(server.ask(post("/v1/abort", R"({"id":"three"})")).status, 404);
   EXPECT_EQ(server.ask(post("/v1/abort", R"({"id":"one"})")).status, 200);
   expect_aborted(std::move(one));
-  EXPECT_NE(server.ask(post("/abort_requests", R"({"request_ids":["two","one"]})")).body.find(R"("aborted":1)"), std::string::npos);
+  EXPECT_NE(server.ask(from_this_machine(post("/abort_requests", R"({"request_ids":["two","one"]})"))).body.find(R"("aborted":1)"),
+            std::string::npos);
   expect_aborted(std::move(two));
   RawClient three = ask_as("three");
   RawClient again = ask_as("three");
-  EXPECT_NE(server.ask(post("/abort_requests", R"({"all":true})")).body.find(R"("aborted":2)"), std::string::npos);
+  EXPECT_NE(server.ask(from_this_machine(post("/abort_requests", R"({"all":true})"))).body.find(R"("aborted":2)"), std::string::npos);
   expect_aborted(std::move(three));
   expect_aborted(std::move(again));
   EXPECT_EQ(server.ask(post("/v1/abort", R"({"id":"three"})")).status, 404);
