@@ -411,6 +411,34 @@ TEST(NetworkInputs, WhatWouldBecomeTooLargeIsRefused) {
             std::string::npos);
 }
 
+Tensor noise(TensorShape shape) {
+  std::mt19937 random(static_cast<std::uint32_t>(value_count(shape)));
+  std::normal_distribution<float> normal;
+  Tensor tensor = Tensor::zeros(ElementType::kFloat32, std::move(shape));
+  for (float& value : tensor.floats) value = normal(random);
+  return tensor;
+}
+
+// Many zeros of an input that is left out are not made where the request is read.
+TEST(NetworkRun, FillsLargeInputsThatAreLeftOut) {
+  kernels::ThreadTeam team(1);
+  const Network network = Files("gru").load(kernels::best_kernel_table()).value();
+  constexpr std::int64_t kRows = 60'000;
+  const std::vector<Tensor> complete = network.complete({noise({kRows, 1, 5}), std::nullopt}).value();
+  EXPECT_EQ(complete[1].shape, (TensorShape{2, kRows, 12}));
+  EXPECT_TRUE(complete[1].floats.empty());
+  const Tensor zeros = Tensor::zeros(ElementType::kFloat32, complete[1].shape);
+  const auto left_out = run(network, {{"x", complete[0]}}, team).value();
+  const auto given = run(network, {{"x", complete[0]}, {"h0", zeros}}, team).value();
+  EXPECT_TRUE(left_out.at("hn").floats == given.at("hn").floats);
+  const Network echo =
+      Network::load(R"({"model_type": "braid-net", "inputs": {"x": {"shape": ["n"]}, "z": {"shape": ["n", 200], "optional": true}},
+      "layers": [{"name": "y", "type": "relu", "input": "x"}], "outputs": {"z": "z"}})",
+                    {}, kernels::best_kernel_table())
+          .value();
+  EXPECT_EQ(run(echo, {{"x", noise({1'000})}}, team).value().at("z").floats, std::vector<float>(200'000));
+}
+
 TEST(NetworkRun, LeavesOutWhatNoWantedOutputNeeds) {
   kernels::ThreadTeam team(1);
   const Files files("mlp");
@@ -425,14 +453,6 @@ TEST(NetworkRun, LeavesOutWhatNoWantedOutputNeeds) {
   };
   EXPECT_EQ(steps(0), 3);  // logits: hidden, tanh, logits
   EXPECT_EQ(steps(3), 4);  // value: hidden, tanh, relu, value
-}
-
-Tensor noise(TensorShape shape) {
-  std::mt19937 random(static_cast<std::uint32_t>(value_count(shape)));
-  std::normal_distribution<float> normal;
-  Tensor tensor = Tensor::zeros(ElementType::kFloat32, std::move(shape));
-  for (float& value : tensor.floats) value = normal(random);
-  return tensor;
 }
 
 // Of a run to its end: how many pieces it had, and how many numbers it kept between two of them at most, and behind the last.

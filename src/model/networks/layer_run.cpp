@@ -71,17 +71,19 @@ Result<LayerParts> parts_of(const LayerCall& call) {
 
 }  // namespace
 
-Tensor& LayerRun::add_result(TensorShape shape) {
-  return results_.emplace_back(Tensor{.type = ElementType::kFloat32, .shape = std::move(shape), .floats = {}, .integers = {}});
+bool make_room(Tensor& tensor) {
+  const auto count = static_cast<std::size_t>(value_count(tensor.shape));
+  const auto grow = [count](auto& values) {
+    if (values.size() == count) return true;
+    values.reserve(count);
+    values.resize(std::min(count, values.size() + static_cast<std::size_t>(kRoomOfPiece)));
+    return values.size() == count;
+  };
+  return tensor.type == ElementType::kFloat32 ? grow(tensor.floats) : grow(tensor.integers);
 }
 
-bool LayerRun::make_room(Tensor& tensor) {
-  const auto count = static_cast<std::size_t>(value_count(tensor.shape));
-  const std::size_t there = tensor.floats.size();
-  if (there == count) return true;
-  tensor.floats.reserve(count);
-  tensor.floats.resize(std::min(count, there + static_cast<std::size_t>(kRoomOfPiece)));
-  return tensor.floats.size() == count;
+void LayerRun::add_result(TensorShape shape) {
+  results_.push_back({.type = ElementType::kFloat32, .shape = std::move(shape), .floats = {}, .integers = {}});
 }
 
 Result<std::unique_ptr<LayerRun>> begin_layer(const LayerCall& call, NetworkProducts& products) {

@@ -37,6 +37,12 @@ inline std::int64_t parts_of_piece(std::int64_t work, std::int64_t least = 1) {
   return std::max(least, kPieceWork / std::max<std::int64_t>(work, 1));
 }
 
+// Gives a tensor that has a shape its values, which are zeros, a piece at a time: pages take their time, too. True: all are there.
+bool make_room(Tensor& tensor);
+inline bool has_room(const Tensor& tensor) {
+  return static_cast<std::int64_t>(tensor.floats.size() + tensor.integers.size()) == value_count(tensor.shape);
+}
+
 // Strand only. What a call names outlives it.
 class LayerRun {
  public:
@@ -52,11 +58,8 @@ class LayerRun {
   std::vector<Tensor> take_results() { return std::move(results_); }
 
  protected:
-  // A result of this shape, without its values: make_room() has them, a piece at a time, for pages take their time, too.
-  Tensor& add_result(TensorShape shape);
-  // True once there is room for all of the tensor's values, which are zeros.
-  static bool make_room(Tensor& tensor);
-  static bool has_room(const Tensor& tensor) { return static_cast<std::int64_t>(tensor.floats.size()) == value_count(tensor.shape); }
+  // A result of this shape, without its values.
+  void add_result(TensorShape shape);
 
   std::vector<Tensor> results_;
 };

@@ -20,6 +20,9 @@ bool gives(const NetworkLayer& layer, ValueId value) { return value >= layer.out
 // A value of a layer: what a small body of many short rows must not make large without end.
 constexpr std::int64_t kMostValues = std::int64_t{1} << 28;
 
+// Of an input that is left out, and is filled where there is no hurry otherwise.
+constexpr std::int64_t kZerosAtOnce = std::int64_t{1} << 17;
+
 // The product, or kMostValues + 1 where it is more.
 std::int64_t bounded_count(const TensorShape& shape) {
   std::int64_t count = 1;
@@ -144,7 +147,10 @@ Result<std::vector<Tensor>> Network::complete(std::vector<std::optional<Tensor>>
       shape.push_back(*size);
     }
     if (bounded_count(shape) > kMostValues) return too_large("the input", shape_.inputs[i].name);
-    complete.push_back(Tensor::zeros(shape_.inputs[i].type, std::move(shape)));
+    Tensor& zeros = complete.emplace_back();
+    zeros.type = shape_.inputs[i].type;
+    zeros.shape = std::move(shape);
+    if (value_count(zeros.shape) <= kZerosAtOnce) make_room(zeros);
   }
   return complete;
 }
@@ -174,7 +180,7 @@ NetworkRun::NetworkRun(const Network& network, std::vector<Tensor> inputs, std::
 }
 
 void NetworkRun::skip_unneeded() {
-  while (!done() && !needed_[next_]) ++next_;
+  while (!is_behind_last() && !needed_[next_]) ++next_;
 }
 
 std::size_t NetworkRun::kept_values() const {
@@ -198,7 +204,15 @@ Result<void> NetworkRun::begin() {
   return {};
 }
 
+// Of inputs that were left out. True: that is done.
+bool NetworkRun::fill_inputs() {
+  for (; filled_ < network_.shape().inputs.size(); ++filled_)
+    if (last_reader_[filled_] && !make_room(values_[filled_])) return false;
+  return true;
+}
+
 Result<void> NetworkRun::advance() {
+  if (!fill_inputs() || is_behind_last()) return {};
   if (!layer_)
     if (const Result<void> begun = begin(); !begun) return begun;
   if (!layer_->done())

@@ -35,7 +35,7 @@ class Network {
   // As batch_axes() gives them.
   const std::vector<std::size_t>& batch_axes() const { return batch_axes_; }
 
-  // Fills in what is optional. kInvalidArgument: an input is missing, or its type or shape is not the declared one, or one size has two
+  // Adds what is optional, zeros; many of those are left to the run. kInvalidArgument: an input is missing, or its type or shape is not the declared one, or one size has two
   // values; the path is "inputs.NAME". By the order of the shape's inputs.
   Result<std::vector<Tensor>> complete(std::vector<std::optional<Tensor>> inputs) const;
 
@@ -59,7 +59,7 @@ class NetworkRun {
   NetworkRun(const NetworkRun&) = delete;
   NetworkRun& operator=(const NetworkRun&) = delete;
 
-  bool done() const { return next_ == network_.shape().layers.size(); }
+  bool done() const { return filled_ == network_.shape().inputs.size() && is_behind_last(); }
   // Computes a piece of a layer, if the layer is small all of it. kInvalidArgument: the request's sizes or indices do not fit it; the run is
   // over then.
   Result<void> advance();
@@ -70,6 +70,8 @@ class NetworkRun {
   std::size_t kept_values() const;
 
  private:
+  bool is_behind_last() const { return next_ == network_.shape().layers.size(); }
+  bool fill_inputs();
   Result<void> begin();
   void end();
   void skip_unneeded();
@@ -79,6 +81,7 @@ class NetworkRun {
   std::vector<std::optional<std::size_t>> last_reader_;  // by id: a layer, or the one behind the last for what is wanted; null: nobody
   std::vector<std::size_t> outputs_;
   std::vector<bool> needed_;  // layers
+  std::size_t filled_ = 0;    // inputs
   std::size_t next_ = 0;
   NetworkProducts products_;
   std::vector<const Tensor*> layer_inputs_;  // of the layer that has begun
