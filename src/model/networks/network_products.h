@@ -22,7 +22,7 @@ class NetworkProducts {
   void multiply(const LayerMatrix& matrix, const float* x, std::int64_t rows, float* out);
 
  private:
-  std::byte* prepare(const kernels::PackedMatrix& matrix, const float* x, std::int64_t rows);
+  std::byte* prepare(const kernels::PackedMatrix& matrix, const float* x, std::int64_t rows, bool is_small);
 
   const kernels::KernelTable& table_;
   kernels::ThreadTeam& team_;
