@@ -132,7 +132,8 @@ LanguageModel::LanguageModel(const ModelShape& model, const kernels::KernelTable
                              KvGroups kv_groups, std::unique_ptr<kernels::ThreadTeam> own_team, std::shared_ptr<const Weights> weights,
                              Workspace space)
     : model_(model), options_(std::move(options)), context_(context), kv_groups_(std::move(kv_groups)), own_team_(std::move(own_team)),
-      team_(*options_.team), table_(table), ranks_(options_.packing.share, options_.exchange), first_(make_decoder(std::move(weights))),
+      team_(*options_.team), table_(table), ranks_(options_.packing.share, options_.exchange),
+      first_(make_decoder(std::move(weights), options_.passes != nullptr ? options_.passes->loaded() : nullptr)),
       classes_(first_->head.classes()), parameters_(first_->weights->parameters), weight_bytes_(first_->weights->packed_bytes),
       space_(std::move(space)), logit_rows_(static_cast<std::size_t>(logit_rows_at_once(model_.vocab, options_.pass_rows))),
       slots_(static_cast<std::size_t>(options_.max_batch)), pools_(slots_.size()), outputs_(slots_.size()),
@@ -148,7 +149,7 @@ LanguageModel::LanguageModel(const ModelShape& model, const kernels::KernelTable
   claims_.reserve(rows + 1);
 }
 
-std::shared_ptr<const Decoder> LanguageModel::make_decoder(std::shared_ptr<const Weights> weights) {
+std::shared_ptr<const Decoder> LanguageModel::make_decoder(std::shared_ptr<const Weights> weights, std::shared_ptr<const Copies> copies) {
   ClassHead head = weights->head;
   if (const auto& judging = options_.judging; judging && judging->head_has_yes_first) {
     head = weights->head.difference(*judging->head_has_yes_first ? 0 : 1, *judging->head_has_yes_first ? 1 : 0);
@@ -156,12 +157,12 @@ std::shared_ptr<const Decoder> LanguageModel::make_decoder(std::shared_ptr<const
     head = ClassHead::judging(table_, weights->output, judging->yes, judging->no);
   }
   std::vector<RopeTable> ropes = rope_tables(model_, weights->rope_divisors, context_);
-  return std::make_shared<const Decoder>(model_, std::move(weights), std::move(head), std::move(ropes), table_, team_, &adapters_, &ranks_);
+  return std::make_shared<const Decoder>(model_, std::move(weights), std::move(head), std::move(ropes), table_, team_, &adapters_, &ranks_,
+                                         std::move(copies));
 }
 
 Result<std::shared_ptr<const Weights>> LanguageModel::newer_weights(const Weights& older, const files::GgufFile& file) const {
-  if (options_.passes != nullptr)
-    return Error{ErrorCode::kUnsupported, "the weights of a model that several processes compute (--ranks) cannot be replaced", {}};
+  if (options_.passes != nullptr) return Error{ErrorCode::kUnsupported, "those who compute the model have the weights", {}};
   kernels::ThreadTeam alone(1);
   auto newer = model::newer_weights(older, file, model_, context_, table_, alone, options_.packing, options_.huge_pages);
   if (!newer) return newer.error();
@@ -434,7 +435,7 @@ void LanguageModel::run_pass(step::StepResult& result) {
 }
 
 void LanguageModel::compute_pass() {
-  if (options_.passes != nullptr) return options_.passes->run(pass_);
+  if (options_.passes != nullptr) return options_.passes->run(pass_, *decoder_, adapters_);
   Transformer::PassState state = decoder_->transformer.begin(pass_, space_);
   read_layer(state.layer);
   while (decoder_->transformer.advance(pass_, *kv_, space_, state)) {

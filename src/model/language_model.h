@@ -8,6 +8,7 @@
 #include "kernels/kernel_table.h"
 #include "kernels/thread_team.h"
 #include "model/adapters/adapter_table.h"
+#include "model/copies.h"
 #include "model/decoder.h"
 #include "model/drafting/drafter.h"
 #include "model/drafting/drafts.h"
@@ -122,7 +123,9 @@ class LanguageModel final : public step::StepExecutor {
   // The revision of the weights that it was loaded with, which rows compute with that name no other. Not after forget_first().
   const std::shared_ptr<const Decoder>& first() const { return first_; }
   // Another one, of weights with the same shapes and types. Any thread.
-  std::shared_ptr<const Decoder> make_decoder(std::shared_ptr<const Weights> weights);
+  std::shared_ptr<const Decoder> make_decoder(std::shared_ptr<const Weights> weights, std::shared_ptr<const Copies> copies = {});
+  // Who computes its passes elsewhere, with weights and adapters of their own; null: nobody.
+  PassRunner* passes() const { return options_.passes.get(); }
   // `older` with the tensors of a file in the place of its own (newer_weights()), packed by one thread. kUnsupported: others compute with
   // weights of their own. Any thread.
   Result<std::shared_ptr<const Weights>> newer_weights(const Weights& older, const files::GgufFile& file) const;

@@ -116,7 +116,7 @@ bool Channel::is_hung_up() const {
 void Channel::hang_up() const { ::shutdown(socket_, SHUT_RDWR); }
 
 Result<void> Channel::send(Kind kind, std::span<const std::byte> bytes) {
-  const auto end = Clock::now() + kSendLimit;
+  auto end = Clock::now() + kSendLimit;
   Header header{kind, 0, bytes.size()};
   std::array<std::span<const std::byte>, 2> parts{std::as_bytes(std::span(&header, 1)), bytes};
   while (!parts[0].empty() || !parts[1].empty()) {
@@ -130,6 +130,7 @@ Result<void> Channel::send(Kind kind, std::span<const std::byte> bytes) {
       if ((errno == EAGAIN || errno == EINTR) && wait_for(socket_, POLLOUT, end)) continue;
       return io_error("a rank of the model takes nothing");
     }
+    end = Clock::now() + kSendLimit;
     auto left = static_cast<std::size_t>(sent);
     for (auto& part : parts) {
       const std::size_t taken = std::min(left, part.size());

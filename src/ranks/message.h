@@ -28,16 +28,24 @@ enum class Kind : std::uint32_t {
   kFailure,       // rank → server: a sentence; it is its last
   kDone,          // rank → server: it has computed the pass
   kProgress,      // first rank → server, before kReady
+  // Of the second line, while passes run on the first.
+  kAdapter,  // server → ranks: adapter_image.h
+  kWeights,  // server → ranks: newer ones; their tensors follow
+  kTensors,  // server → ranks: a safetensors file
+  kTaken,    // rank → server: it has what kAdapter or kTensors brought
+  kRefused,  // rank → server: it has not; a sentence
 };
 
 // A longer one is not read: more than the logits of a pass.
 inline constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 32;
+inline constexpr std::uint64_t kMostHandedOut = std::uint64_t{1} << 40;  // a safetensors file
 
 struct Greeting {
   std::string key;  // the secret of this group
   std::string version;
   std::int32_t rank = 0;
   std::int32_t ranks = 0;
+  std::int32_t line = 0;  // 0: of passes; 1: of what is handed out beside them
 };
 
 // What to load, and how it is computed.
@@ -76,6 +84,33 @@ struct Times {
   double exchange = 0.0;
 };
 
+// What a pass computes with besides the weights that were loaded, by the numbers of what was handed out.
+struct Uses {
+  struct Part {
+    std::uint64_t adapter = 0;
+    float scale = 1.0F;
+    std::uint32_t reserved = 0;
+
+    bool operator==(const Part&) const = default;
+  };
+  // What tokens name by an index: the next `count` of the parts.
+  struct Set {
+    std::uint32_t index = 0;
+    std::uint32_t count = 0;
+  };
+  std::uint64_t weights = 0;  // 0: those that were loaded
+  std::vector<Set> sets;
+  std::vector<Part> parts;
+  std::vector<std::uint64_t> forgotten;  // what nobody needs any more
+};
+
+// Tensors in the place of those of `older`.
+struct NewerWeights {
+  std::uint64_t number = 0;
+  std::uint64_t older = 0;
+  std::uint64_t is_partial = 0;
+};
+
 // Changes of blocks before a pass.
 struct Moves {
   struct Fork {
@@ -103,7 +138,8 @@ void write(const LoadStage& value, Bytes& out);
 void write(const Times& value, Bytes& out);
 void write(const Moves& value, Bytes& out);
 void write(const Wanted& value, Bytes& out);
-void write(const step::Pass& value, Bytes& out);
+void write(const NewerWeights& value, Bytes& out);
+void write(const step::Pass& pass, const Uses& uses, Bytes& out);
 void write(std::int32_t value, Bytes& out);
 
 // False: these bytes are no such value. `out` keeps its memory.
@@ -114,7 +150,8 @@ bool read(std::span<const std::byte> bytes, LoadStage& out);
 bool read(std::span<const std::byte> bytes, Times& out);
 bool read(std::span<const std::byte> bytes, Moves& out);
 bool read(std::span<const std::byte> bytes, Wanted& out);
-bool read(std::span<const std::byte> bytes, step::Pass& out);
+bool read(std::span<const std::byte> bytes, NewerWeights& out);
+bool read(std::span<const std::byte> bytes, step::Pass& pass, Uses& uses);
 bool read(std::span<const std::byte> bytes, std::int32_t& out);
 
 }  // namespace braid::ranks

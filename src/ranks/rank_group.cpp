@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fmt/format.h>
 #include <poll.h>
+#include <string_view>
 #include <sys/random.h>
 #include <unistd.h>
 #include <utility>
@@ -97,16 +98,17 @@ Result<std::unique_ptr<RankGroup>> RankGroup::admit(Listener& listener, const st
 
 // Who does not know the key, or greets too late, is turned away, and the group goes on waiting.
 Result<void> RankGroup::admit_all(Listener& listener, const std::string& key) {
-  std::vector<Channel> came(static_cast<std::size_t>(options_.ranks));
+  std::array<std::vector<Channel>, 2> came;
+  for (std::vector<Channel>& line : came) line.resize(static_cast<std::size_t>(options_.ranks));
   const auto end = Clock::now() + options_.start_limit;
   const Tick tick = [this] {
     if (options_.progress) options_.progress("ranks", 0, 0);
   };
-  for (std::int32_t count = 0; count < options_.ranks;) {
+  for (std::int32_t count = 0; count < 2 * options_.ranks;) {
     std::array<pollfd, 2> both{{{listener.socket(), POLLIN, 0}, {job_ ? job_->handle() : -1, POLLIN, 0}}};
     if (!wait_for_one(both, end, tick))
       return Error{ErrorCode::kIo,
-                   fmt::format("{} of {} ranks came within {:.0f} s", count, options_.ranks,
+                   fmt::format("{} of {} ranks came within {:.0f} s", count / 2, options_.ranks,
                                std::chrono::duration<double>(options_.start_limit).count()),
                    {}};
     if (both[0].revents == 0) return Error{ErrorCode::kIo, "mpirun has ended before all ranks came; what it says stands above", {}};
@@ -121,11 +123,13 @@ Result<void> RankGroup::admit_all(Listener& listener, const std::string& key) {
                                BRAID_VERSION),
                    {}};
     if (greeting.ranks != options_.ranks || greeting.rank < 0 || greeting.rank >= options_.ranks) continue;
-    Channel& place = came[static_cast<std::size_t>(greeting.rank)];
+    if (greeting.line != 0 && greeting.line != 1) continue;
+    Channel& place = came[static_cast<std::size_t>(greeting.line)][static_cast<std::size_t>(greeting.rank)];
     if (!place.is_open()) ++count;
     place = std::move(*channel);
   }
-  channels_ = std::move(came);
+  channels_ = std::move(came[0]);
+  second_ = std::move(came[1]);
   times_.resize(channels_.size());
   auto watch = RankWatch::of(channels_, job_ ? job_->handle() : -1);
   if (!watch) return watch.error();
@@ -161,7 +165,7 @@ Result<Ready> RankGroup::ready_of(std::size_t rank) {
     if (options_.progress) options_.progress(stage.what, stage.done, stage.total);
   };
   for (;;) {
-    const auto message = receive_from(rank, options_.load_limit, tick);
+    const auto message = receive_from(channels_, rank, options_.load_limit, tick);
     if (!message) return message.error();
     Ready ready;
     if ((*message)->kind == Kind::kReady && read((*message)->bytes, ready)) return ready;
@@ -193,7 +197,7 @@ Result<void> RankGroup::tell(Kind kind, std::span<const std::byte> bytes) {
 Result<std::span<const Times>> RankGroup::run(std::span<const std::byte> pass) {
   if (const Result<void> told = tell(Kind::kPass, pass); !told) return told.error();
   for (std::size_t rank = 0; rank < channels_.size(); ++rank) {
-    const auto message = receive_from(rank, options_.answer_limit, {});
+    const auto message = receive_from(channels_, rank, options_.answer_limit, {});
     if (!message) return message.error();
     if ((*message)->kind != Kind::kDone || !read((*message)->bytes, times_[rank])) return lost(rank, "it says what was not asked for");
   }
@@ -201,36 +205,59 @@ Result<std::span<const Times>> RankGroup::run(std::span<const std::byte> pass) {
 }
 
 Result<std::span<const std::byte>> RankGroup::values() {
-  const auto message = receive_from(0, options_.answer_limit, {});
+  const auto message = receive_from(channels_, 0, options_.answer_limit, {});
   if (!message) return message.error();
   if ((*message)->kind != Kind::kValues) return lost(0, "it says what was not asked for");
   return std::span<const std::byte>((*message)->bytes);
 }
 
 void RankGroup::abandon() const {
-  for (const Channel& channel : channels_) channel.hang_up();
+  for (const std::vector<Channel>* lines : {&channels_, &second_})
+    for (const Channel& line : *lines) line.hang_up();
+}
+
+Result<void> RankGroup::hand_out(std::initializer_list<Parcel> parcels) {
+  const auto gone = [](Error error) {
+    error.code = ErrorCode::kModelNotLoaded;
+    return error;
+  };
+  for (std::size_t rank = 0; rank < second_.size(); ++rank)
+    for (const Parcel& parcel : parcels)
+      if (const Result<void> sent = second_[rank].send(parcel.kind, parcel.bytes); !sent) return gone(lost(rank, sent.error().message));
+  Result<void> taken;
+  for (std::size_t rank = 0; rank < second_.size(); ++rank) {
+    const auto message = receive_from(second_, rank, options_.load_limit, {});
+    if (!message) return gone(message.error());
+    const Bytes& sentence = (*message)->bytes;
+    if ((*message)->kind == Kind::kTaken || !taken) continue;
+    taken = Error{ErrorCode::kUnsupported,
+                  fmt::format("rank {}: {}", rank, std::string_view(reinterpret_cast<const char*>(sentence.data()), sentence.size())),
+                  {}};
+  }
+  return taken;
 }
 
 // What others say meanwhile is read later; that one of them has ended is noticed now.
-Result<const Channel::Message*> RankGroup::receive_from(std::size_t rank, std::chrono::milliseconds limit, const Tick& tick) {
+Result<const Channel::Message*> RankGroup::receive_from(std::vector<Channel>& lines, std::size_t rank, std::chrono::milliseconds limit,
+                                                        const Tick& tick) {
   const auto end = Clock::now() + limit;
   std::vector<pollfd> all;
-  for (std::size_t i = 0; i < channels_.size(); ++i)
-    all.push_back({channels_[i].socket(), static_cast<short>(i == rank ? POLLIN : POLLRDHUP), 0});
+  for (std::size_t i = 0; i < lines.size(); ++i) all.push_back({lines[i].socket(), static_cast<short>(i == rank ? POLLIN : POLLRDHUP), 0});
   if (!wait_for_one(all, end, tick)) return lost(rank, "it does not answer");
   if (all[rank].revents == 0) {
     const auto gone = std::ranges::find_if(all, [](const pollfd& one) { return one.revents != 0; });
-    return why_gone(static_cast<std::size_t>(gone - all.begin()));
+    const auto which = static_cast<std::size_t>(gone - all.begin());
+    return why_gone(lines[which], which);
   }
-  auto message = channels_[rank].receive(limit);
+  auto message = lines[rank].receive(limit);
   if (!message) return lost(rank, message.error().message);
   if ((*message)->kind == Kind::kFailure) return failure_of((*message)->bytes);
   return message;
 }
 
 // It may have said so, after what it was asked for.
-Error RankGroup::why_gone(std::size_t rank) {
-  while (const auto message = channels_[rank].receive(std::chrono::milliseconds(100)))
+Error RankGroup::why_gone(Channel& line, std::size_t rank) {
+  while (const auto message = line.receive(std::chrono::milliseconds(100)))
     if ((*message)->kind == Kind::kFailure) return failure_of((*message)->bytes);
   return lost(rank, "it has ended");
 }

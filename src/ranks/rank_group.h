@@ -8,9 +8,11 @@
 #include "ranks/message.h"
 #include "ranks/rank_watch.h"
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -57,6 +59,14 @@ class RankGroup {
   // What the first one says next; errors as above. Valid until the next call.
   Result<std::span<const std::byte>> values();
 
+  // What is handed out beside passes, as one message or several: returns when each rank has taken it, or has refused it. kUnsupported: one
+  // has; kModelNotLoaded: one is gone. Any thread, one at a time.
+  struct Parcel {
+    Kind kind;
+    std::span<const std::byte> bytes;
+  };
+  Result<void> hand_out(std::initializer_list<Parcel> parcels);
+
   // Whatever waits for a rank ends with an error, soon. Any thread.
   void abandon() const;
 
@@ -71,17 +81,19 @@ class RankGroup {
   Result<void> admit_all(Listener& listener, const std::string& key);
   Result<Ready> ready_of(std::size_t rank);
   Result<Ready> ready_of_all();
-  Result<const Channel::Message*> receive_from(std::size_t rank, std::chrono::milliseconds limit, const Tick& tick);
-  Error why_gone(std::size_t rank);
+  Result<const Channel::Message*> receive_from(std::vector<Channel>& lines, std::size_t rank, std::chrono::milliseconds limit,
+                                               const Tick& tick);
+  Error why_gone(Channel& line, std::size_t rank);
   Error failure_of(const Bytes& sentence);
   Error lost(std::size_t rank, const std::string& why);
 
   const GroupOptions options_;
   std::optional<ChildProcess> job_;  // mpirun
-  std::vector<Channel> channels_;    // by rank
+  std::vector<Channel> channels_;    // of passes, by rank
+  std::vector<Channel> second_;      // likewise, of what is handed out
   RankWatch watch_;
   std::vector<Times> times_;
-  bool is_sound_ = false;  // all have loaded, and none is lost
+  std::atomic<bool> is_sound_{false};  // all have loaded, and none is lost
 };
 
 }  // namespace braid::ranks

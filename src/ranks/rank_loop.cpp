@@ -1,16 +1,21 @@
 #include "ranks/rank_loop.h"
 
+#include "files/byte_source.h"
 #include "files/gguf.h"
 #include "files/hf_folder.h"
 #include "model/families/families.h"
 #include "model/families/older_files.h"
+#include "model/loaded_tensors.h"
 #include "ranks/rank_model.h"
 
 #include <chrono>
 #include <exception>
 #include <fmt/format.h>
 #include <memory>
+#include <optional>
+#include <span>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 
 namespace braid::ranks {
@@ -20,23 +25,74 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kProgressInterval{200};
 
-Result<files::GgufFile> open_weights(const std::string& path) {
+struct OpenedModel {
+  files::GgufFile file;
+  model::LoadedTensors tensors;
+};
+
+Result<OpenedModel> open_weights(const std::string& path) {
   if (!files::is_folder(path)) {
     Result<files::GgufFile> file = files::GgufFile::open(path);
-    return file ? model::in_todays_form(std::move(*file)) : std::move(file);
+    if (file) file = model::in_todays_form(std::move(*file));
+    if (!file) return file.error();
+    model::LoadedTensors tensors = model::LoadedTensors::of(*file);
+    return OpenedModel{std::move(*file), std::move(tensors)};
   }
   const Result<files::HfFolder> folder = files::HfFolder::open(path);
   if (!folder) return folder.error();
   Result<files::GgufContents> contents = model::read_folder(*folder);
   if (!contents) return contents.error();
-  return files::GgufFile::from_contents(std::move(*contents));
+  Result<model::LoadedTensors> tensors = model::LoadedTensors::of(*folder);
+  if (!tensors) return tensors.error();
+  return OpenedModel{files::GgufFile::from_contents(std::move(*contents)), std::move(*tensors)};
 }
+
+// What the server hands out while passes run: on a thread of its own, until this is destroyed.
+class SecondLine {
+ public:
+  SecondLine(Channel& server, RankModel& model) : server_(server), model_(model), thread_([this] { run(); }) {}
+  ~SecondLine() {
+    server_.hang_up();
+    thread_.join();
+  }
+  SecondLine(const SecondLine&) = delete;
+  SecondLine& operator=(const SecondLine&) = delete;
+
+ private:
+  void run() {
+    while (const auto message = server_.receive({}, kMostHandedOut)) {
+      Result<void> taken = Error{ErrorCode::kInternal, "", {}};
+      try {
+        taken = take((*message)->kind, (*message)->bytes);
+      } catch (const std::exception& error) {
+        taken = Error{ErrorCode::kInternal, error.what(), {}};
+      }
+      const std::string sentence = taken ? "" : taken.error().message;
+      const std::span<const std::byte> bytes = std::as_bytes(std::span(sentence));
+      if (!server_.send(taken ? Kind::kTaken : Kind::kRefused, bytes)) return;
+    }
+  }
+
+  Result<void> take(Kind kind, std::span<const std::byte> bytes) {
+    if (kind == Kind::kAdapter) return model_.take_adapter(bytes);
+    NewerWeights what;
+    if (kind != Kind::kWeights || !read(bytes, what)) return Error{ErrorCode::kInternal, "what was handed out is not understood", {}};
+    const auto tensors = server_.receive({}, kMostHandedOut);
+    if (!tensors) return tensors.error();
+    const Bytes& file = (*tensors)->bytes;
+    return model_.take_weights(what, files::owned_bytes({file.begin(), file.end()}, "the newer weights"));
+  }
+
+  Channel& server_;
+  RankModel& model_;
+  std::thread thread_;
+};
 
 // One rank's conversation with the server. The first rank tells results; the others compute the same and keep them.
 class Conversation {
  public:
-  Conversation(Channel& server, const model::Share& share, model::Exchange& exchange)
-      : server_(server), share_(share), exchange_(exchange) {}
+  Conversation(const Lines& lines, const model::Share& share, model::Exchange& exchange)
+      : server_(lines.passes), second_(lines.second), share_(share), exchange_(exchange) {}
 
   Result<void> answer(const Channel::Message& message) {
     if (message.kind == Kind::kSetup) return set_up(message.bytes);
@@ -49,8 +105,8 @@ class Conversation {
         model_->move(moves_);
         return {};
       case Kind::kPass:
-        if (!read(message.bytes, pass_)) return broken();
-        model_->run(pass_);
+        if (!read(message.bytes, pass_, uses_)) return broken();
+        model_->run(pass_, uses_);
         write(model_->take_times(), out_);
         return server_.send(Kind::kDone, out_);
       case Kind::kLogits:
@@ -68,11 +124,12 @@ class Conversation {
   Result<void> set_up(std::span<const std::byte> bytes) {
     Setup setup;
     if (!read(bytes, setup)) return broken();
-    const Result<files::GgufFile> file = open_weights(setup.model);
-    if (!file) return file.error();
-    auto loaded = RankModel::load(*file, setup, share_, exchange_, progress());
+    auto opened = open_weights(setup.model);
+    if (!opened) return opened.error();
+    auto loaded = RankModel::load(opened->file, std::move(opened->tensors), setup, share_, exchange_, progress());
     if (!loaded) return loaded.error();
     model_ = std::move(*loaded);
+    taker_.emplace(second_, *model_);
     return tell_ready();
   }
 
@@ -123,22 +180,28 @@ class Conversation {
   }
 
   Channel& server_;
+  Channel& second_;
   const model::Share share_;
   model::Exchange& exchange_;
   std::unique_ptr<RankModel> model_;
+  std::optional<SecondLine> taker_;  // ends before the model
   Moves moves_;
   step::Pass pass_;
+  Uses uses_;
   Bytes out_;
   std::vector<float> hidden_;
 };
 
 }  // namespace
 
-Result<void> serve_passes(Channel& server, const std::string& key, const model::Share& share, model::Exchange& exchange) {
+Result<void> serve_passes(const Lines& lines, const std::string& key, const model::Share& share, model::Exchange& exchange) {
+  Channel& server = lines.passes;
   Bytes bytes;
-  write(Greeting{key, BRAID_VERSION, share.rank, share.ranks}, bytes);
-  if (const Result<void> sent = server.send(Kind::kGreeting, bytes); !sent) return sent;
-  Conversation conversation(server, share, exchange);
+  for (Channel* line : {&lines.passes, &lines.second}) {
+    write(Greeting{key, BRAID_VERSION, share.rank, share.ranks, line == &lines.second ? 1 : 0}, bytes);
+    if (const Result<void> sent = line->send(Kind::kGreeting, bytes); !sent) return sent;
+  }
+  Conversation conversation(lines, share, exchange);
   for (;;) {
     const auto message = server.receive();
     if (!message) return server.has_ended() ? Result<void>{} : message.error();

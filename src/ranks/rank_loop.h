@@ -9,7 +9,13 @@
 
 namespace braid::ranks {
 
+// Its two connections to the server: what is handed out on the second one does not wait for passes.
+struct Lines {
+  Channel& passes;
+  Channel& second;
+};
+
 // Until the server closes the connection, which is the ordinary end; an error when it is not reached any more. Waits without using the processor.
-Result<void> serve_passes(Channel& server, const std::string& key, const model::Share& share, model::Exchange& exchange);
+Result<void> serve_passes(const Lines& lines, const std::string& key, const model::Share& share, model::Exchange& exchange);
 
 }  // namespace braid::ranks

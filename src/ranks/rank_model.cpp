@@ -4,6 +4,8 @@
 #include "kernels/select.h"
 #include "model/families/families.h"
 #include "model/require.h"
+#include "model/rope.h"
+#include "ranks/adapter_image.h"
 
 #include <algorithm>
 #include <chrono>
@@ -39,8 +41,8 @@ class Stopwatch {
 
 }  // namespace
 
-Result<std::unique_ptr<RankModel>> RankModel::load(const files::GgufFile& file, const Setup& setup, const model::Share& share,
-                                                   model::Exchange& exchange, const files::Progress& progress) {
+Result<std::unique_ptr<RankModel>> RankModel::load(const files::GgufFile& file, model::LoadedTensors tensors, const Setup& setup,
+                                                   const model::Share& share, model::Exchange& exchange, const files::Progress& progress) {
   const Result<const kernels::KernelTable*> table = table_of(setup);
   if (!table) return table.error();
   auto shape = model::describe_model(file);
@@ -60,30 +62,54 @@ Result<std::unique_ptr<RankModel>> RankModel::load(const files::GgufFile& file, 
                                         .parts = std::max(64, (setup.context + kernels::kChunkTokens - 1) / kernels::kChunkTokens)};
   auto space = model::Workspace::create(*shape, *weights, **table, workspace);
   if (!space) return space.error();
-  return std::unique_ptr<RankModel>(new RankModel(std::move(*shape), **table, std::move(team), std::move(groups), std::move(*weights),
-                                                  std::move(*space), setup.context, share, exchange));
+  Parts parts{std::move(*shape), **table, std::move(team), std::move(groups), std::move(tensors), packing, setup.context};
+  return std::unique_ptr<RankModel>(new RankModel(std::move(parts), std::move(*weights), std::move(*space), exchange));
 }
 
-RankModel::RankModel(model::ModelShape shape, const kernels::KernelTable& table, std::unique_ptr<kernels::ThreadTeam> team,
-                     model::KvGroups groups, model::Weights weights, model::Workspace space, std::int32_t context,
-                     const model::Share& share, model::Exchange& exchange)
-    : model_(std::move(shape)), table_(table), team_(std::move(team)), groups_(std::move(groups)), weights_(std::move(weights)),
-      ropes_(model::rope_tables(model_, weights_.rope_divisors, context)), gather_(share, &exchange),
-      transformer_(model_, weights_, ropes_, table_, *team_, nullptr, &gather_), space_(std::move(space)), context_(context) {}
+RankModel::RankModel(Parts parts, model::Weights weights, model::Workspace space, model::Exchange& exchange)
+    : parts_(std::move(parts)), weight_bytes_(weights.packed_bytes), matrices_(weights.matrices), gather_(parts_.packing.share, &exchange),
+      decoder_(make_decoder(std::make_shared<const model::Weights>(std::move(weights)))), space_(std::move(space)) {
+  copies_.add(0, decoder_);
+}
+
+std::shared_ptr<const model::Decoder> RankModel::make_decoder(std::shared_ptr<const model::Weights> weights) {
+  std::vector<model::RopeTable> ropes = model::rope_tables(parts_.shape, weights->rope_divisors, parts_.context);
+  return std::make_shared<const model::Decoder>(parts_.shape, std::move(weights), model::ClassHead(), std::move(ropes), parts_.table,
+                                                *parts_.team, &adapters_, &gather_);
+}
 
 Ready RankModel::ready() const {
-  return {.isa = table_.name,
-          .kv_type = static_cast<std::int32_t>(groups_.layout(0).type),
-          .weight_bytes = weights_.packed_bytes,
-          .block_bytes = groups_.block_bytes()};
+  return {.isa = parts_.table.name,
+          .kv_type = static_cast<std::int32_t>(parts_.groups.layout(0).type),
+          .weight_bytes = weight_bytes_,
+          .block_bytes = parts_.groups.block_bytes()};
+}
+
+Result<void> RankModel::take_adapter(std::span<const std::byte> image) {
+  auto received = read_adapter(image, matrices_, parts_.table);
+  if (!received) return received.error();
+  copies_.add(received->number, std::move(received->adapter));
+  return {};
+}
+
+Result<void> RankModel::take_weights(const NewerWeights& what, std::shared_ptr<const files::ByteSource> tensors) {
+  const std::shared_ptr<const model::Decoder> older = copies_.decoder(what.older);
+  if (older == nullptr) return Error{ErrorCode::kInternal, "newer weights are about some that are not there", {}};
+  const Result<model::NewerTensors> newer = model::newer_tensors(parts_.tensors, std::move(tensors), what.is_partial != 0);
+  if (!newer) return newer.error();
+  kernels::ThreadTeam alone(1);  // the team computes passes
+  auto weights = model::newer_weights(*older->weights, newer->file, parts_.shape, parts_.context, parts_.table, alone, parts_.packing);
+  if (!weights) return weights.error();
+  copies_.add(what.number, make_decoder(std::make_shared<const model::Weights>(std::move(*weights))));
+  return {};
 }
 
 Result<void> RankModel::allocate(std::int32_t blocks, const files::Progress& progress) {
   if (blocks < 1) return Error{ErrorCode::kInvalidArgument, fmt::format("a pool of {} blocks was asked for", blocks), {}};
-  auto arena = model::KvArena::create(groups_, blocks);
+  auto arena = model::KvArena::create(parts_.groups, blocks);
   if (!arena) return arena.error();
   kv_.emplace(std::move(*arena));
-  kv_->prefault(*team_, progress);
+  kv_->prefault(*parts_.team, progress);
   return {};
 }
 
@@ -96,11 +122,44 @@ void RankModel::move(const Moves& moves) {
   if (!moves.given_back.empty()) kv_->give_back(moves.given_back);
 }
 
-void RankModel::run(const step::Pass& pass) {
+void RankModel::run(const step::Pass& pass, const Uses& uses) {
   const Stopwatch watch(seconds_);
+  use(uses);
   check(pass);
-  transformer_.forward(pass, *kv_, space_);
+  decoder_->transformer.forward(pass, *kv_, space_);
   picked_ = static_cast<std::int64_t>(pass.picked.size());
+}
+
+// The weights of the pass, and in the table what its tokens name.
+void RankModel::use(const Uses& uses) {
+  decoder_ = copies_.decoder(uses.weights);
+  require(decoder_ != nullptr, "weights that are not there");
+  std::span<const Uses::Part> left = uses.parts;
+  for (const Uses::Set& set : uses.sets) {
+    require(set.index >= 1 && set.index <= model::AdapterTable::kMost && set.count <= left.size(), "adapters beyond the table");
+    const std::span<const Uses::Part> parts = left.first(set.count);
+    left = left.subspan(set.count);
+    const auto known = used_.find(set.index);
+    if (known != used_.end() && std::ranges::equal(known->second, parts)) continue;
+    std::vector<model::AdapterSet::Part> made;
+    for (const Uses::Part& part : parts) {
+      made.push_back({copies_.adapter(part.adapter), part.scale});
+      require(made.back().adapter != nullptr, "an adapter that is not there");
+    }
+    adapters_.set(set.index, std::make_shared<const model::AdapterSet>(std::move(made)));
+    used_[set.index].assign(parts.begin(), parts.end());
+  }
+  for (const std::uint64_t number : uses.forgotten) forget(number);
+}
+
+// With the entries of the table that have it, which no pass names any more.
+void RankModel::forget(std::uint64_t number) {
+  copies_.forget(number);
+  std::erase_if(used_, [&](const auto& entry) {
+    const bool has = std::ranges::any_of(entry.second, [number](const Uses::Part& part) { return part.adapter == number; });
+    if (has) adapters_.set(entry.first, nullptr);
+    return has;
+  });
 }
 
 // The server has checked its plan; what came over the wire is checked again, as far as memory depends on it.
@@ -111,16 +170,16 @@ void RankModel::check(const step::Pass& pass) const {
     return begin <= pass.blocks.size() && count <= pass.blocks.size() - begin;
   };
   require(pass.given_parts == 1, "ranks add no vectors behind layers");
-  const std::size_t vectors = pass.given.size() / static_cast<std::size_t>(model_.embedding);
+  const std::size_t vectors = pass.given.size() / static_cast<std::size_t>(parts_.shape.embedding);
   for (const step::PassToken& token : pass.tokens) {
-    require(token.token >= 0 && token.token < model_.vocab, "a token beyond the vocabulary");
-    require(token.position >= 0 && token.position < context_, "a position beyond the context");
-    require(std::int64_t{token.table_size} * groups_.block_tokens() > token.position &&
-                holds(token.tables, std::size_t{token.table_size} * groups_.groups.size()),
+    require(token.token >= 0 && token.token < parts_.shape.vocab, "a token beyond the vocabulary");
+    require(token.position >= 0 && token.position < parts_.context, "a position beyond the context");
+    require(std::int64_t{token.table_size} * parts_.groups.block_tokens() > token.position &&
+                holds(token.tables, std::size_t{token.table_size} * parts_.groups.groups.size()),
             "block tables that do not cover a position");
     require(token.given == step::PassToken::kEmbedded || (token.given >= 0 && static_cast<std::size_t>(token.given) < vectors),
             "a vector that is not there");
-    require(token.adapter == 0, "ranks have no adapters");
+    require(token.adapter == 0 || used_.contains(token.adapter), "adapters that are not there");
     require(token.ahead == 0, "ranks attend to nothing that comes later");
   }
   require(std::ranges::all_of(pass.blocks, [&](std::int32_t block) { return block >= -1 && block < kv_->blocks(); }),
@@ -128,7 +187,7 @@ void RankModel::check(const step::Pass& pass) const {
   require(std::ranges::is_sorted(pass.picked) &&
               std::ranges::all_of(pass.picked, [&](std::int32_t i) { return i >= 0 && i < std::ssize(pass.tokens); }),
           "a token is picked that is not there");
-  const auto state_blocks = static_cast<std::size_t>(groups_.states.blocks());
+  const auto state_blocks = static_cast<std::size_t>(parts_.groups.states.blocks());
   for (const step::PassSequence& sequence : pass.sequences) {
     require(sequence.first >= 0 && sequence.count > 0 && sequence.first + sequence.count <= std::ssize(pass.tokens),
             "a sequence of no tokens");
@@ -143,14 +202,14 @@ model::Rows RankModel::logits(const Wanted& wanted) {
   require(wanted.begin >= 0 && wanted.count > 0 && wanted.count <= space_.shape.logit_rows && wanted.begin + wanted.count <= picked_,
           "logits of tokens that were not picked");
   const Stopwatch watch(seconds_);
-  transformer_.logits(wanted.begin, wanted.count, space_);
+  decoder_->transformer.logits(wanted.begin, wanted.count, space_);
   return space_.logits;
 }
 
 void RankModel::hidden(std::int64_t picked, std::span<float> out) {
-  require(picked >= 0 && picked < picked_ && std::ssize(out) == model_.embedding, "a state of a token that was not picked");
+  require(picked >= 0 && picked < picked_ && std::ssize(out) == parts_.shape.embedding, "a state of a token that was not picked");
   const Stopwatch watch(seconds_);
-  transformer_.hidden(picked, space_, out.data());
+  decoder_->transformer.hidden(picked, space_, out.data());
 }
 
 Times RankModel::take_times() {

@@ -1,22 +1,26 @@
-// What one rank has of a model: its share of the weights and of the pool, and the activations of a pass. A rank's own thread.
+// What one rank has of a model: its share of the weights and of the pool, and the activations of a pass.
 #pragma once
 
 #include "braid/result.h"
+#include "files/byte_source.h"
 #include "files/gguf.h"
 #include "files/progress.h"
 #include "kernels/kernel_table.h"
 #include "kernels/thread_team.h"
+#include "model/adapters/adapter_table.h"
+#include "model/decoder.h"
 #include "model/kv_arena.h"
+#include "model/loaded_tensors.h"
 #include "model/model_shape.h"
 #include "model/rank_gather.h"
-#include "model/rope.h"
-#include "model/transformer.h"
 #include "model/weights.h"
 #include "model/workspace.h"
 #include "ranks/message.h"
+#include "ranks/rank_copies.h"
 #include "step/pass.h"
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -24,44 +28,62 @@
 
 namespace braid::ranks {
 
+// A rank's own thread, but for what says otherwise.
 class RankModel {
  public:
-  // `exchange` outlives it; the file is not needed afterwards.
-  static Result<std::unique_ptr<RankModel>> load(const files::GgufFile& file, const Setup& setup, const model::Share& share,
-                                                 model::Exchange& exchange, const files::Progress& progress = {});
+  // What the file has is `tensors`, by the names of newer ones. `exchange` outlives it; the file is not needed afterwards.
+  static Result<std::unique_ptr<RankModel>> load(const files::GgufFile& file, model::LoadedTensors tensors, const Setup& setup,
+                                                 const model::Share& share, model::Exchange& exchange,
+                                                 const files::Progress& progress = {});
 
   Ready ready() const;
   Result<void> allocate(std::int32_t blocks, const files::Progress& progress = {});
 
   // Each throws std::logic_error for what does not fit the model and the pool, before anything is changed.
   void move(const Moves& moves);
-  void run(const step::Pass& pass);
+  void run(const step::Pass& pass, const Uses& uses);
   model::Rows logits(const Wanted& wanted);
   void hidden(std::int64_t picked, std::span<float> out);
 
   // Of what was computed since the last call.
   Times take_times();
 
-  std::int32_t vocab() const { return model_.vocab; }
-  std::int64_t embedding() const { return model_.embedding; }
+  // What passes may use from then on. Another thread, one at a time.
+  Result<void> take_adapter(std::span<const std::byte> image);
+  Result<void> take_weights(const NewerWeights& what, std::shared_ptr<const files::ByteSource> tensors);
+
+  std::int32_t vocab() const { return parts_.shape.vocab; }
+  std::int64_t embedding() const { return parts_.shape.embedding; }
 
  private:
-  RankModel(model::ModelShape shape, const kernels::KernelTable& table, std::unique_ptr<kernels::ThreadTeam> team, model::KvGroups groups,
-            model::Weights weights, model::Workspace space, std::int32_t context, const model::Share& share, model::Exchange& exchange);
+  // What of it stays as it was loaded.
+  struct Parts {
+    model::ModelShape shape;
+    const kernels::KernelTable& table;
+    std::unique_ptr<kernels::ThreadTeam> team;
+    model::KvGroups groups;
+    model::LoadedTensors tensors;
+    model::Packing packing;
+    std::int32_t context = 0;
+  };
 
+  RankModel(Parts parts, model::Weights weights, model::Workspace space, model::Exchange& exchange);
+
+  std::shared_ptr<const model::Decoder> make_decoder(std::shared_ptr<const model::Weights> weights);
+  void use(const Uses& uses);
+  void forget(std::uint64_t number);
   void check(const step::Pass& pass) const;
 
-  const model::ModelShape model_;
-  const kernels::KernelTable& table_;
-  const std::unique_ptr<kernels::ThreadTeam> team_;
-  const model::KvGroups groups_;
-  const model::Weights weights_;
-  const std::vector<model::RopeTable> ropes_;
+  const Parts parts_;
+  const std::uint64_t weight_bytes_;
+  const std::uint32_t matrices_;  // the largest number of one
   model::RankGather gather_;
-  const model::Transformer transformer_;
+  model::AdapterTable adapters_;
+  RankCopies copies_;                                      // the weights that were loaded are 0
+  std::shared_ptr<const model::Decoder> decoder_;          // of the last pass
+  std::map<std::uint32_t, std::vector<Uses::Part>> used_;  // what the entries of the table were made of
   model::Workspace space_;
   std::optional<model::KvArena> kv_;
-  const std::int32_t context_;
   std::int64_t picked_ = 0;  // of the last pass
   double seconds_ = 0.0;     // since the last take_times()
 };

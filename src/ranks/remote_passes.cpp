@@ -1,8 +1,13 @@
 #include "ranks/remote_passes.h"
 
+#include "model/adapters/adapter_table.h"
+#include "model/decoder.h"
 #include "model/require.h"
+#include "ranks/adapter_image.h"
 
+#include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace braid::ranks {
 
@@ -16,9 +21,64 @@ void RemotePasses::move(const step::StepPlan& plan) {
   tell(Kind::kMoves);
 }
 
-void RemotePasses::run(const step::Pass& pass) {
+// Says at its end that nobody needs the number any more.
+class RemotePasses::RankCopy final : public model::Copies {
+ public:
+  RankCopy(std::uint64_t its_number, std::shared_ptr<Forgotten> forgotten) : Copies(its_number), forgotten_(std::move(forgotten)) {}
+  ~RankCopy() override {
+    const std::lock_guard lock(forgotten_->mutex);
+    forgotten_->numbers.push_back(number);
+    forgotten_->any = true;
+  }
+
+ private:
+  const std::shared_ptr<Forgotten> forgotten_;
+};
+
+std::shared_ptr<const model::Copies> RemotePasses::loaded() { return std::make_shared<const RankCopy>(0, forgotten_); }
+
+// Of one that is refused, whoever has taken it forgets it: no pass has named it.
+Result<std::shared_ptr<const model::Copies>> RemotePasses::hand_out(const model::Adapter& adapter) {
+  std::shared_ptr<const model::Copies> copies = std::make_shared<const RankCopy>(++handed_out_, forgotten_);
+  Bytes bytes;
+  write_adapter(copies->number, adapter, bytes);
+  if (const Result<void> taken = group_->hand_out({{Kind::kAdapter, bytes}}); !taken) return taken.error();
+  return copies;
+}
+
+Result<std::shared_ptr<const model::Copies>> RemotePasses::hand_out(const files::ByteSource& tensors, bool partial,
+                                                                    const model::Copies& older) {
+  std::shared_ptr<const model::Copies> copies = std::make_shared<const RankCopy>(++handed_out_, forgotten_);
+  Bytes bytes;
+  write(NewerWeights{copies->number, older.number, partial ? 1U : 0U}, bytes);
+  if (const Result<void> taken = group_->hand_out({{Kind::kWeights, bytes}, {Kind::kTensors, tensors.bytes()}}); !taken)
+    return taken.error();
+  return copies;
+}
+
+// What its tokens name, each once.
+void RemotePasses::collect_uses(const step::Pass& pass, const model::Decoder& decoder, const model::AdapterTable& adapters) {
+  uses_.weights = decoder.copies->number;
+  uses_.sets.clear();
+  uses_.parts.clear();
+  uses_.forgotten.clear();
+  for (const step::PassToken& token : pass.tokens) {
+    if (token.adapter == 0 || std::ranges::find(uses_.sets, token.adapter, &Uses::Set::index) != uses_.sets.end()) continue;
+    const model::AdapterSet* set = adapters.find(token.adapter);
+    model::require(set != nullptr, "a token names adapters that are not there");
+    uses_.sets.push_back({token.adapter, static_cast<std::uint32_t>(set->parts.size())});
+    for (const model::AdapterSet::Part& part : set->parts) uses_.parts.push_back({.adapter = part.copies->number, .scale = part.scale});
+  }
+  if (!forgotten_->any.load(std::memory_order_relaxed)) return;
+  const std::lock_guard lock(forgotten_->mutex);
+  forgotten_->any = false;
+  uses_.forgotten.swap(forgotten_->numbers);
+}
+
+void RemotePasses::run(const step::Pass& pass, const model::Decoder& decoder, const model::AdapterTable& adapters) {
   require_ranks();
-  write(pass, bytes_);
+  collect_uses(pass, decoder, adapters);
+  write(pass, uses_, bytes_);
   const auto times = group_->run(bytes_);
   if (!times) lose(times.error().message);
   const auto add = [](std::atomic<double>& sum, double value) {

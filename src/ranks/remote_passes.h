@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -26,14 +27,19 @@ class RanksLost : public std::runtime_error {
 class RemotePasses final : public model::PassRunner {
  public:
   RemotePasses(std::unique_ptr<RankGroup> group, std::int32_t vocab)
-      : group_(std::move(group)), vocab_(vocab), times_(static_cast<std::size_t>(group_->size())) {}
+      : group_(std::move(group)), vocab_(vocab), times_(static_cast<std::size_t>(group_->size())),
+        forgotten_(std::make_shared<Forgotten>()) {}
 
   // Called on the strand when they are lost, once; until then nobody is told. Before the first pass.
   void on_lost(std::function<void(const std::string& why)> tell) { on_lost_ = std::move(tell); }
 
   Result<void> allocate(std::int32_t blocks) override { return group_->allocate(blocks); }
   void move(const step::StepPlan& plan) override;
-  void run(const step::Pass& pass) override;
+  Result<std::shared_ptr<const model::Copies>> hand_out(const model::Adapter& adapter) override;
+  Result<std::shared_ptr<const model::Copies>> hand_out(const files::ByteSource& tensors, bool partial,
+                                                        const model::Copies& older) override;
+  std::shared_ptr<const model::Copies> loaded() override;
+  void run(const step::Pass& pass, const model::Decoder& decoder, const model::AdapterTable& adapters) override;
   model::Rows logits(std::int64_t begin, std::int64_t count) override;
   void hidden(std::int64_t picked, std::span<float> out) override;
 
@@ -45,6 +51,14 @@ class RemotePasses final : public model::PassRunner {
   std::vector<Times> times() const;
 
  private:
+  // What nobody needs any more, for the next pass to say.
+  struct Forgotten {
+    std::atomic<bool> any{false};  // so that a pass looks without the lock
+    std::mutex mutex;
+    std::vector<std::uint64_t> numbers;
+  };
+  class RankCopy;
+
   // Written by the strand alone.
   struct SharedTimes {
     std::atomic<double> compute{0.0};
@@ -53,6 +67,7 @@ class RemotePasses final : public model::PassRunner {
 
   void tell(Kind kind);
   void require_ranks() const;
+  void collect_uses(const step::Pass& pass, const model::Decoder& decoder, const model::AdapterTable& adapters);
   [[noreturn]] void lose(const std::string& why);
   std::span<const std::byte> ask(Kind kind, const Wanted& wanted, std::size_t values);
 
@@ -62,6 +77,9 @@ class RemotePasses final : public model::PassRunner {
   std::atomic<bool> is_abandoned_{false};
   const std::int64_t vocab_;
   std::vector<SharedTimes> times_;
+  const std::shared_ptr<Forgotten> forgotten_;  // also of copies that outlive this
+  std::uint64_t handed_out_ = 0;                // the last number; of whoever hands out
+  Uses uses_;
   Moves moves_;
   Bytes bytes_;
   std::vector<float> logits_;

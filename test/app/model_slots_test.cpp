@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <chrono>
@@ -65,7 +66,10 @@ class FakeEngine final : public ServedEngine {
     co_return Result<void>();
   }
   std::shared_ptr<const KeptAdapters> keep_adapters() const override { return adapters_; }
-  void restore_adapters(const KeptAdapters& kept) override { adapters_ = std::make_shared<const KeptAdapters>(kept); }
+  asio::awaitable<void> restore_adapters(std::shared_ptr<const KeptAdapters> kept) override {
+    adapters_ = std::move(kept);
+    co_return;
+  }
   void begin_drain() override {}
   asio::awaitable<bool> drained(std::chrono::steady_clock::time_point) override { co_return true; }
   void abort_remaining(const Error&) override {}
@@ -295,8 +299,10 @@ TEST_F(Slots, AnUnloadingWaitsForWhoUsesItAndTheNextOneLoadsItAnew) {
 TEST_F(Slots, AModelThatIsLoadedAgainHasItsAdaptersWhoseNamesLoadIt) {
   begin();
   ModelHold used = load("alpha");
-  const KeptAdapters kept{.base = "weights", .entries = {{{.name = "tuned", .revision = "r", .path = {}}, nullptr}}, .numbers = 1};
-  slots->engines().front()->restore_adapters(kept);
+  const auto kept = std::make_shared<const KeptAdapters>(
+      KeptAdapters{.base = "weights", .entries = {{{.name = "tuned", .revision = "r", .path = {}}, nullptr}}, .numbers = 1});
+  asio::co_spawn(loop, slots->engines().front()->restore_adapters(kept), asio::detached);
+  settle();
   used.reset();
   slots->unload("alpha");
   settle();

@@ -1,10 +1,16 @@
 // What the server and the ranks of a model say to each other.
+#include "files/mapping.h"
+#include "kernels/low_rank.h"
+#include "kernels/select.h"
 #include "model/thread_exchange.h"
+#include "ranks/adapter_image.h"
 #include "ranks/message.h"
 #include "ranks/rank_group.h"
 #include "ranks/rank_loop.h"
 
+#include <array>
 #include <chrono>
+#include <cstring>
 #include <fmt/format.h>
 #include <functional>
 #include <future>
@@ -31,11 +37,21 @@ step::Pass some_pass() {
   return pass;
 }
 
+Uses some_uses() {
+  Uses uses;
+  uses.weights = 3;
+  uses.sets = {{.index = 5, .count = 1}};
+  uses.parts = {{.adapter = 2, .scale = 0.5F}};
+  uses.forgotten = {1};
+  return uses;
+}
+
 TEST(RankMessages, ComeAsTheyWent) {
   Bytes bytes;
   step::Pass pass;
-  write(some_pass(), bytes);
-  ASSERT_TRUE(read(bytes, pass));
+  Uses uses;
+  write(some_pass(), some_uses(), bytes);
+  ASSERT_TRUE(read(bytes, pass, uses));
   ASSERT_EQ(pass.tokens.size(), 2U);
   EXPECT_EQ(pass.tokens[1].token, 7);
   EXPECT_EQ(pass.picked, std::vector<std::int32_t>{1});
@@ -44,6 +60,11 @@ TEST(RankMessages, ComeAsTheyWent) {
   ASSERT_EQ(pass.sequences.size(), 1U);
   EXPECT_EQ(pass.sequences[0].count, 2);
   ASSERT_EQ(pass.snapshots.size(), 1U);
+  EXPECT_EQ(uses.weights, 3U);
+  ASSERT_EQ(uses.sets.size(), 1U);
+  EXPECT_EQ(uses.sets[0].index, 5U);
+  EXPECT_EQ(uses.parts, some_uses().parts);
+  EXPECT_EQ(uses.forgotten, std::vector<std::uint64_t>{1});
 
   ranks::Setup setup;
   write(ranks::Setup{.model = "/models/a.gguf", .context = 4096, .threads = 3}, bytes);
@@ -55,37 +76,117 @@ TEST(RankMessages, ComeAsTheyWent) {
 
 TEST(RankMessages, WhatIsCutOrHasMoreIsRefused) {
   Bytes bytes;
-  write(some_pass(), bytes);
+  write(some_pass(), some_uses(), bytes);
   step::Pass pass;
-  for (std::size_t size = 0; size < bytes.size(); ++size) EXPECT_FALSE(read(std::span(bytes).first(size), pass)) << size;
+  Uses uses;
+  for (std::size_t size = 0; size < bytes.size(); ++size) EXPECT_FALSE(read(std::span(bytes).first(size), pass, uses)) << size;
   Bytes longer = bytes;
   longer.push_back({});
-  EXPECT_FALSE(read(longer, pass));
+  EXPECT_FALSE(read(longer, pass, uses));
   Bytes hostile = bytes;  // a count of tokens that no memory holds
   for (std::size_t i = 0; i < 8; ++i) hostile[i] = std::byte{0xff};
-  EXPECT_FALSE(read(hostile, pass));
+  EXPECT_FALSE(read(hostile, pass, uses));
 }
 
-// Whoever connects with this greeting, and what it does then; without a word, it listens until the group ends.
-std::thread visitor(const Listener& listener, Greeting greeting, std::function<void(Channel&)> then = {}) {
-  return std::thread([address = listener.address(), greeting = std::move(greeting), then = std::move(then)] {
-    Channel channel = Channel::connect(address).value();
+constexpr std::uint32_t kMatrices = 3;
+
+// Of rank 2 for the second of three matrices, with magnitudes, and a matrix of its own in the place of the third.
+model::Adapter some_adapter(const kernels::KernelTable& table) {
+  constexpr std::int64_t kOutputs = 32, kInputs = 32;
+  const std::int64_t stride = kernels::whole_column_groups(kInputs);
+  const auto low_rank = static_cast<std::size_t>((kInputs + 2) * stride) * sizeof(float);
+  model::Adapter adapter;
+  adapter.storage = files::Mapping::reserve(low_rank + table.packed_bytes(kernels::WeightType::kF32, kOutputs, kInputs), "a test").value();
+  auto* values = reinterpret_cast<float*>(adapter.storage.data());
+  for (std::size_t i = 0; i < adapter.storage.size() / sizeof(float); ++i) values[i] = static_cast<float>(i);
+  adapter.place = {-1, -1, 0, 1};
+  adapter.widest = stride;
+  adapter.rank = 2;
+  adapter.matrices.resize(2);
+  adapter.matrices[0].low_rank = {.rank = 2,
+                                  .inputs = kInputs,
+                                  .scale = 0.25F,
+                                  .down_stride = stride,
+                                  .up_stride = stride,
+                                  .down = adapter.storage.data(),
+                                  .up = adapter.storage.data() + kInputs * stride * 4};
+  adapter.matrices[0].magnitude = {1.0F, 2.0F};
+  adapter.matrices[0].bias = {3.0F};
+  adapter.matrices[1].replacement = {
+      .type = kernels::WeightType::kF32, .outputs = kOutputs, .inputs = kInputs, .data = adapter.storage.data() + low_rank, .number = 3};
+  return adapter;
+}
+
+TEST(RankMessages, AnAdapterComesAsItWent) {
+  const kernels::KernelTable& table = kernels::best_kernel_table();
+  const model::Adapter sent = some_adapter(table);
+  Bytes bytes;
+  write_adapter(7, sent, bytes);
+  const auto received = read_adapter(bytes, kMatrices, table);
+  ASSERT_TRUE(received.has_value()) << received.error().message;
+  EXPECT_EQ(received->number, 7U);
+  const model::Adapter& adapter = *received->adapter;
+  EXPECT_EQ(adapter.place, sent.place);
+  EXPECT_EQ(adapter.widest, sent.widest);
+  EXPECT_EQ(adapter.rank, 2);
+  ASSERT_EQ(adapter.matrices.size(), 2U);
+  const model::LowRankFactors& factors = adapter.matrices[0].low_rank;
+  EXPECT_EQ(factors.scale, 0.25F);
+  EXPECT_EQ(factors.up - adapter.storage.data(), sent.matrices[0].low_rank.up - sent.storage.data());
+  EXPECT_EQ(std::memcmp(factors.down, sent.storage.data(), sent.storage.size()), 0);
+  EXPECT_EQ(adapter.matrices[0].magnitude, sent.matrices[0].magnitude);
+  EXPECT_EQ(adapter.matrices[0].bias, sent.matrices[0].bias);
+  EXPECT_EQ(adapter.matrices[1].replacement.outputs, 32);
+  EXPECT_EQ(adapter.matrices[1].replacement.data - adapter.storage.data(), sent.matrices[1].replacement.data - sent.storage.data());
+}
+
+TEST(RankMessages, AnAdapterThatPointsOutOfItselfIsRefused) {
+  const kernels::KernelTable& table = kernels::best_kernel_table();
+  Bytes bytes;
+  write_adapter(7, some_adapter(table), bytes);
+  EXPECT_FALSE(read_adapter(bytes, kMatrices + 1, table)) << "of another model";
+  for (std::size_t size = 0; size < bytes.size(); size += 13) EXPECT_FALSE(read_adapter(std::span(bytes).first(size), kMatrices, table));
+  model::Adapter wide = some_adapter(table);
+  wide.matrices[0].low_rank.up_stride *= 100;
+  write_adapter(7, wide, bytes);
+  EXPECT_FALSE(read_adapter(bytes, kMatrices, table));
+  model::Adapter misplaced = some_adapter(table);
+  misplaced.place[1] = 2;
+  write_adapter(7, misplaced, bytes);
+  EXPECT_FALSE(read_adapter(bytes, kMatrices, table));
+}
+
+// Whoever connects with this greeting, and what it does then; without a word, it listens until the group ends. Likewise on its second line.
+using Deeds = std::function<void(Channel&)>;
+void listen(Channel& channel) {
+  while (channel.receive()) {
+  }
+}
+
+std::thread visitor(const Listener& listener, Greeting greeting, Deeds then = listen, Deeds beside = listen) {
+  return std::thread(
+      [address = listener.address(), greeting = std::move(greeting), then = std::move(then), beside = std::move(beside)]() mutable {
+    Channel passes = Channel::connect(address).value();
+    Channel second = Channel::connect(address).value();
     Bytes bytes;
-    write(greeting, bytes);
-    channel.send(Kind::kGreeting, bytes).value();
-    if (then) return then(channel);
-    while (channel.receive()) {
+    for (Channel* line : {&passes, &second}) {
+      greeting.line = line == &second ? 1 : 0;
+      write(greeting, bytes);
+      line->send(Kind::kGreeting, bytes).value();
     }
+    std::thread other([&] { beside(second); });
+    then(passes);
+    passes = Channel();
+    other.join();
   });
 }
 
 // Two ranks, which are threads that do as they are told here.
 struct TwoRanks {
-  using Deeds = std::function<void(Channel&)>;
-
-  explicit TwoRanks(Deeds first, Deeds second, GroupOptions options = {}) {
-    first_ = visitor(listener_, {"secret", BRAID_VERSION, 0, 2}, std::move(first));
-    second_ = visitor(listener_, {"secret", BRAID_VERSION, 1, 2}, std::move(second));
+  explicit TwoRanks(Deeds first, Deeds second, GroupOptions options = {}) : TwoRanks({first, listen}, {second, listen}, options) {}
+  TwoRanks(std::array<Deeds, 2> first, std::array<Deeds, 2> second, GroupOptions options = {}) {
+    first_ = visitor(listener_, {"secret", BRAID_VERSION, 0, 2}, first[0], first[1]);
+    second_ = visitor(listener_, {"secret", BRAID_VERSION, 1, 2}, second[0], second[1]);
     group = RankGroup::admit(listener_, "secret", options).value();
   }
   ~TwoRanks() {
@@ -103,11 +204,6 @@ struct TwoRanks {
  public:
   std::unique_ptr<RankGroup> group;
 };
-
-void listen(Channel& channel) {
-  while (channel.receive()) {
-  }
-}
 
 template <class Value>
 void say(Channel& channel, Kind kind, const Value& value) {
@@ -216,6 +312,33 @@ TEST(RankGroups, AreNotWaitedForOnceAbandoned) {
   other.join();
 }
 
+TEST(RankGroups, WhatIsHandedOutReachesAllOrIsRefused) {
+  const auto answers = [](std::vector<std::string> refusals) {
+    return [refusals = std::move(refusals)](Channel& channel) {
+      for (const std::string& refusal : refusals) {
+        if (!channel.receive()) return;
+        (void)channel.send(refusal.empty() ? Kind::kTaken : Kind::kRefused, std::as_bytes(std::span(refusal)));
+      }
+      listen(channel);
+    };
+  };
+  const TwoRanks ranks({listen, answers({"", "", ""})}, {listen, answers({"", "not enough memory", ""})});
+  EXPECT_TRUE(ranks.group->hand_out({{Kind::kAdapter, {}}}));
+  const auto refused = ranks.group->hand_out({{Kind::kAdapter, {}}});
+  ASSERT_TRUE(refused.has_error());
+  EXPECT_EQ(refused.error().code, ErrorCode::kUnsupported);
+  EXPECT_EQ(refused.error().message, "rank 1: not enough memory");
+  EXPECT_TRUE(ranks.group->hand_out({{Kind::kAdapter, {}}})) << "the next one is answered by its own words";
+}
+
+TEST(RankGroups, ARankThatIsLostWhileSomethingIsHandedOutIsSaid) {
+  const TwoRanks ranks({listen, listen}, {listen, [](Channel& channel) { (void)channel.receive(), channel = Channel(); }});
+  const auto lost = ranks.group->hand_out({{Kind::kAdapter, {}}});
+  ASSERT_TRUE(lost.has_error());
+  EXPECT_EQ(lost.error().code, ErrorCode::kModelNotLoaded);
+  EXPECT_THAT(lost.error().message, testing::HasSubstr("rank 1 of 2 is lost"));
+}
+
 TEST(RankGroups, ALoadTellsItsProgressAndCanBeGivenUp) {
   struct GivenUp {};
   std::vector<std::string> stages;
@@ -239,18 +362,19 @@ TEST(RankGroups, ALoadTellsItsProgressAndCanBeGivenUp) {
 
 TEST(RankLoop, GivesUpALoadWhoseServerIsGone) {
   Listener listener = Listener::open("127.0.0.1:0").value();
-  std::optional<Channel> server;
+  std::optional<Channel> server, second;
   std::thread closes([&] {
     server = listener.accept().value();
-    (void)server->receive();  // the greeting
+    second = listener.accept().value();
     say(*server, Kind::kSetup, ranks::Setup{.model = BRAID_SOURCE_DIR "/models/demo-q8_0.gguf", .context = 64});
     server.reset();
   });
   Channel rank = Channel::connect(listener.address()).value();
+  Channel beside = Channel::connect(listener.address()).value();
   closes.join();
   model::test::SharedValues none(1);
   model::test::ThreadExchange alone(none, 0);
-  const auto served = serve_passes(rank, "secret", {}, alone);
+  const auto served = serve_passes({rank, beside}, "secret", {}, alone);
   ASSERT_TRUE(served.has_error());
   EXPECT_EQ(served.error().message, "the server is gone");
 }

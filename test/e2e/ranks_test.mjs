@@ -5,6 +5,7 @@ import path from "node:path";
 import { test } from "node:test";
 import { braid, serve, sourceFolder, temporaryFolder } from "./support/processes.mjs";
 import { collect, eventually, metric, post } from "./support/client.mjs";
+import { safetensors, write_adapter } from "./support/adapters.mjs";
 import { recurrentModel } from "./support/recurrent_model.mjs";
 
 const demo = path.join(sourceFolder, "models/demo-q8_0.gguf");
@@ -28,6 +29,14 @@ const ranksOf = (server) => {
       return readFileSync(`/proc/${pid}/comm`, "utf8").trim() === "braid-rank" && parent(parent(pid)) === server.child.pid;
     } catch { return false; }  // it has ended meanwhile
   }).map(Number);
+};
+// Once none of these is left, and others serve.
+const restarted = async (server, before) => {
+  await eventually("there are new ranks", () => {
+    const now = ranksOf(server);
+    return now.length === before.length && now.every((pid) => !before.includes(pid));
+  }, 120);
+  await eventually("ready again", async () => (await fetch(`${server.url}/readyz`)).status === 200, 120);
 };
 const processorTime = (pid) => {
   const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1].split(" ");
@@ -60,6 +69,52 @@ test("states of a recurrent model are saved and found where the ranks have them"
   for (const seed of [1, 2, 1]) assert.deepEqual(await ask(ranks, seed), await ask(alone, seed), `seed ${seed}`);
 });
 
+test("adapters and newer weights are on all ranks, as they are on one process", async (t) => {
+  const folder = temporaryFolder(t);
+  ["one", "two"].forEach((name, i) => write_adapter(path.join(folder, name), i + 1));
+  const options = [demo, ...modest, "--adapter-dir", folder, "--lora", `one=${path.join(folder, "one")}`];
+  const [alone, ranks] = [await serve(t, options), await serve(t, [...options, "--ranks", "2"])];
+  const both = async (what) => assert.deepEqual(await what(ranks), await what(alone));
+  const asks = (fields) => async (server) => {
+    const response = await post(`${server.url}/v1/completions`, wish(1, { model: undefined, ...fields }));
+    const answer = await response.json();
+    assert.equal(response.status, 200, JSON.stringify(answer));
+    return [answer.choices, answer.system_fingerprint];
+  };
+  const loads = async (server, fields) => {
+    const response = await post(`${server.url}/v1/load_lora_adapter`, fields);
+    return [response.status, response.status === 200 ? "" : (await response.json()).error.message];
+  };
+  assert.notDeepEqual(await asks({ model: "one" })(ranks), await asks({})(ranks));
+  await both(asks({ model: "one" }));
+  await both((server) => loads(server, { lora_name: "two", lora_path: path.join(folder, "two") }));
+  await both(asks({ adapter: [{ name: "one", scale: 0.5 }, { name: "two", scale: -0.75 }] }));
+  await both((server) => Promise.all(["one", "two", "demo-q8_0"].map((model) => asks({ model })(server))));
+
+  const norm = (value) => safetensors({ "output_norm.weight": { shape: [512], values: Array(512).fill(0).map((_, i) => value + i / 512) } }, { partial: "true" });
+  const update = async (server, body) => {
+    const response = await fetch(`${server.url}/update_weights`, { method: "POST", headers: { "Content-Type": "application/octet-stream" }, body });
+    const { revision, error } = await response.json();
+    return [response.status, revision, error?.message];
+  };
+  const before = await asks({})(ranks);
+  const stream = post(`${ranks.url}/v1/completions`, wish(1, { max_tokens: 300, stream: true })).then(collect);
+  await both((server) => update(server, norm(0.5)));
+  assert.equal((await stream).error, null, "a stream goes on beside the newer weights");
+  assert.notDeepEqual(await asks({})(ranks), before);
+  for (const model of ["one", "demo-q8_0"]) await both(asks({ model }));
+  await both((server) => update(server, norm(0.25)));
+  await both(asks({ model: "two" }));
+  await both((server) => update(server, safetensors({ nothing: { shape: [1], values: [1] } }, { partial: "true" })));
+  await both(asks({}));
+
+  const lost = ranksOf(ranks);
+  process.kill(lost[1], "SIGKILL");
+  await restarted(ranks, lost);
+  assert.notDeepEqual(await asks({ model: "two" })(ranks), await asks({})(ranks), "the new group has the adapters");
+  assert.deepEqual(await asks({})(ranks), before, "and the weights of the file");
+});
+
 test("a rank that is lost ends what runs, and the group serves again", async (t) => {
   const server = await serve(t, [demo, ...modest, "--ranks", "2"]);
   const expected = await answers(server, 4);
@@ -84,11 +139,7 @@ test("one that is lost while nobody asks is noticed at once", async (t) => {
   for (const which of [0, 1]) {
     const before = ranksOf(server);
     process.kill(before[which], "SIGKILL");
-    await eventually("there are new ones", () => {
-      const now = ranksOf(server);
-      return now.length === 2 && now.every((pid) => !before.includes(pid));
-    }, 120);
-    await eventually("ready again", async () => (await fetch(`${server.url}/readyz`)).status === 200, 120);
+    await restarted(server, before);
     assert.deepEqual(await answers(server, 2), expected);
   }
 });
@@ -144,7 +195,6 @@ test("what cannot be divided is refused with what can", async (t) => {
   };
   assert.match(await refused("--ranks", "2"), /file or folder/);
   assert.match(await refused(demo, "--ranks", "2", "--kv-disk", "/nowhere"), /--kv-disk/);
-  assert.match(await refused(demo, "--ranks", "2", "--lora", "a=b"), /--lora/);
   const hosts = path.join(temporaryFolder(t), "hosts");
   writeFileSync(hosts, "localhost slots=2\n");
   const elsewhere = ["serve", "--port", "0", demo, "--ranks", "2", "--hostfile", hosts];

@@ -40,7 +40,9 @@ Result<LoadedAdapter> make(const Result<model::StoredAdapter>& stored, const Ada
   if (!stored) return as_refusal(stored.error());
   auto adapter = model::build_adapter(*stored, base.model.shape(), weights, base.table);
   if (!adapter) return as_refusal(adapter.error());
-  return LoadedAdapter{std::move(*adapter), stored->config, stored->sources.front()};
+  LoadedAdapter loaded{std::move(*adapter), stored->config, stored->sources.front()};
+  if (const Result<void> handed_out = hand_out(loaded, base); !handed_out) return handed_out.error();
+  return loaded;
 }
 
 }  // namespace
@@ -52,6 +54,14 @@ Result<LoadedAdapter> remake_adapter(const LoadedAdapter& loaded, const AdapterB
 Result<LoadedAdapter> load_adapter(const WeightSource& source, const LoadedAdapter* previous, const AdapterBase& base,
                                    const model::Weights& weights) {
   return make(read(source, previous, {base.model.shape(), base.folder}), base, weights);
+}
+
+Result<void> hand_out(LoadedAdapter& loaded, const AdapterBase& base) {
+  if (base.model.passes() == nullptr) return {};
+  auto copies = base.model.passes()->hand_out(*loaded.adapter);
+  if (!copies) return copies.error();
+  loaded.copies = std::move(*copies);
+  return {};
 }
 
 }  // namespace braid::app

@@ -26,14 +26,18 @@ struct LoadedAdapter {
   std::shared_ptr<const model::Adapter> adapter;
   std::shared_ptr<const model::PeftConfig> config;   // null: it was no folder of PEFT
   std::shared_ptr<const files::ByteSource> tensors;  // as they were stored
+  std::shared_ptr<const model::Copies> copies = {};  // where others compute the model; null: nobody does
 };
 
 // The same adapter for other weights of the base, where it follows from them. Any thread.
 Result<LoadedAdapter> remake_adapter(const LoadedAdapter& loaded, const AdapterBase& base, const model::Weights& weights);
 
 // Any thread. `previous`: the revision that a source of tensors alone belongs to; null: there is none. Errors of files are kInvalidArgument.
-// `weights`: of the base.
+// `weights`: of the base. Where others compute it, each of them has the adapter then.
 Result<LoadedAdapter> load_adapter(const WeightSource& source, const LoadedAdapter* previous, const AdapterBase& base,
                                    const model::Weights& weights);
+
+// To those who compute the base, if any: one that was made for others with the same weights. Any thread.
+Result<void> hand_out(LoadedAdapter& loaded, const AdapterBase& base);
 
 }  // namespace braid::app

@@ -7,6 +7,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <chrono>
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 #include <utility>
 
 namespace braid::app {
@@ -73,7 +74,7 @@ Result<std::shared_ptr<const ServedModel>> ModelAdapters::apply(std::shared_ptr<
     if (!whole && !(*entry)->loaded->adapter->is_linear())
       return invalid_argument(
           fmt::format("the adapter '{}' has magnitudes or whole weights: it is used alone, and with a scale of 1", facts.name), "adapter");
-    parts.push_back({(*entry)->loaded->adapter, choice.scale});
+    parts.push_back({(*entry)->loaded->adapter, choice.scale, (*entry)->loaded->copies});
     if (parts.back().adapter->head.classes() > 0) head = &parts.back().adapter->head;
     names += (names.empty() ? "" : "+") + facts.name;
     revision += (revision.empty() ? "" : "+") + facts.revision;
@@ -156,11 +157,33 @@ std::shared_ptr<const KeptAdapters> ModelAdapters::keep() const {
   return kept;
 }
 
-void ModelAdapters::restore(const KeptAdapters& kept) {
+asio::awaitable<void> ModelAdapters::restore(std::shared_ptr<const KeptAdapters> kept) {
   had_any_ = true;
-  if (kept.base != base_.digest) return;
-  entries_ = kept.entries;
-  numbers_ = kept.numbers;
+  if (kept->base != base_.digest) co_return;
+  const std::weak_ptr<char> alive = alive_;
+  std::vector<Entry> entries = kept->entries;
+  if (base_.model.passes() != nullptr) {
+    auto handing = [](std::vector<Entry> all, AdapterBase base) -> asio::awaitable<std::vector<Entry>> { co_return handed_out(all, base); };
+    asio::awaitable<std::vector<Entry>> made = handing(std::move(entries), base_);
+    entries = co_await asio::co_spawn(workers_, std::move(made), asio::use_awaitable);
+    if (alive.expired()) co_return;
+  }
+  entries_ = std::move(entries);
+  numbers_ = kept->numbers;
+}
+
+// Those that were made for a group of processes that is gone, for the one that is in its place; what that does not take is left out.
+std::vector<ModelAdapters::Entry> ModelAdapters::handed_out(const std::vector<Entry>& entries, const AdapterBase& base) {
+  std::vector<Entry> taken;
+  for (const Entry& entry : entries) {
+    LoadedAdapter loaded = *entry.loaded;
+    if (const Result<void> handed = hand_out(loaded, base); !handed) {
+      spdlog::error("adapter {}: {}", entry.facts.name, handed.error().message);
+      continue;
+    }
+    taken.push_back({entry.facts, std::make_shared<const LoadedAdapter>(std::move(loaded))});
+  }
+  return taken;
 }
 
 asio::awaitable<Result<ModelAdapters::Remade>> ModelAdapters::remake(std::shared_ptr<const model::Decoder> newer) const {

@@ -48,7 +48,7 @@ class ModelAdapters final : public Adapters {
 
   // All that another model of the same file can have, and the same there; made for others they are only known to have been there.
   std::shared_ptr<const KeptAdapters> keep() const;
-  void restore(const KeptAdapters& kept);
+  boost::asio::awaitable<void> restore(std::shared_ptr<const KeptAdapters> kept);
 
   // Those that follow from the weights, made for newer ones, while nothing else is loaded.
   using Remade = std::vector<std::pair<std::shared_ptr<const LoadedAdapter>, std::shared_ptr<const LoadedAdapter>>>;  // from what
@@ -63,6 +63,7 @@ class ModelAdapters final : public Adapters {
     std::shared_ptr<const ServedModel> base;
   };
   using Entry = KeptAdapters::Entry;
+  static std::vector<Entry> handed_out(const std::vector<Entry>& entries, const AdapterBase& base);
   const Entry* find(std::string_view name) const;
   Result<Entry*> chosen(const AdapterChoice& choice);
 

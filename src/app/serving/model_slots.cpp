@@ -265,7 +265,10 @@ asio::awaitable<Result<void>> ModelSlots::load(Slot& slot) {
   Result<std::unique_ptr<ServedEngine>> engine = co_await workshop_.make(options, *pool, std::move(on_progress));
   if (!engine) co_return engine.error();
   slot.engine = std::move(*engine);
-  if (slot.adapters) slot.engine->restore_adapters(*slot.adapters);
+  if (slot.adapters) {
+    asio::awaitable<void> restored = slot.engine->restore_adapters(slot.adapters);
+    co_await std::move(restored);
+  }
   Result<void> warm;
   if (options_.warm_up && !is_draining_) warm = co_await slot.engine->warm_up(kShortWarmUpPrompt);
   if (warm && !is_draining_) co_return Result<void>();

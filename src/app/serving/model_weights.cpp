@@ -40,13 +40,20 @@ class DigestSink final : public model::TensorSink {
   std::optional<registry::Hasher> hasher_;
 };
 
-Result<NewerModel> read_newer_model(model::LanguageModel& model, const model::LoadedTensors& tensors, const model::Weights& older,
+Result<NewerModel> read_newer_model(model::LanguageModel& model, const model::LoadedTensors& tensors, const model::Decoder& older,
                                     const WeightSource& source) {
-  auto file = read_weights(source);
+  const auto file = read_weights(source);
   if (!file) return file.error();
-  const Result<model::NewerTensors> newer = model::newer_tensors(tensors, std::move(*file), source.partial);
+  const Result<model::NewerTensors> newer = model::newer_tensors(tensors, *file, source.partial);
   if (!newer) return newer.error();
-  auto weights = model.newer_weights(older, newer->file);
+  if (model.passes() != nullptr) {
+    if (older.head.classes() > 0)
+      return Error{ErrorCode::kUnsupported, "weights of a model with a head for classes are not replaced where ranks compute it", {}};
+    auto copies = model.passes()->hand_out(**file, source.partial, *older.copies);
+    if (!copies) return copies.error();
+    return NewerModel{model.make_decoder(older.weights, std::move(*copies)), newer->digests};
+  }
+  auto weights = model.newer_weights(*older.weights, newer->file);
   if (!weights) return weights.error();
   return NewerModel{model.make_decoder(std::move(*weights)), newer->digests};
 }
@@ -80,9 +87,8 @@ asio::awaitable<Result<WeightFacts>> ModelWeights::update(WeightSource source, U
   co_await std::move(leaving);
   if (alive.expired()) co_return gone;
   auto making = [](model::LanguageModel& model, std::shared_ptr<const model::LoadedTensors> tensors,
-                   std::shared_ptr<const model::Decoder> older, WeightSource from) -> asio::awaitable<Result<NewerModel>> {
-    co_return read_newer_model(model, *tensors, *older->weights, from);
-  };
+                   std::shared_ptr<const model::Decoder> older,
+                   WeightSource from) -> asio::awaitable<Result<NewerModel>> { co_return read_newer_model(model, *tensors, *older, from); };
   asio::awaitable<Result<NewerModel>> made = making(model_, tensors_, revisions_.base().decoder, std::move(source));
   Result<NewerModel> newer = co_await asio::co_spawn(workers_, std::move(made), asio::use_awaitable);
   if (alive.expired()) co_return gone;
@@ -109,6 +115,7 @@ asio::awaitable<Result<WeightFacts>> ModelWeights::update(WeightSource source, U
 }
 
 asio::awaitable<Result<std::vector<TensorDigest>>> ModelWeights::digests() {
+  if (model_.passes() != nullptr) co_return Error{ErrorCode::kUnsupported, "ranks have the weights, each a part of them", {}};
   auto adding = [](model::LanguageModel& model,
                    std::shared_ptr<const model::Decoder> decoder) -> asio::awaitable<std::vector<TensorDigest>> {
     DigestSink sink;

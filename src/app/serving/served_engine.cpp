@@ -85,8 +85,8 @@ class LanguageEngine final : public ServedEngine {
     served_.codec = model_.codec.get();
     served_.constraints = model_.constraints.get();
     if (model_.ranks != nullptr) served_.ranks = [ranks = model_.ranks.get()] { return seconds_of(*ranks); };
-    if (model_.ranks == nullptr) served_.adapters = adapters_.get();
-    if (model_.ranks == nullptr) served_.weights = weights_.get();
+    served_.adapters = adapters_.get();
+    served_.weights = weights_.get();
   }
 
   std::vector<std::string> description() const override {
@@ -125,7 +125,7 @@ class LanguageEngine final : public ServedEngine {
   }
 
   std::shared_ptr<const KeptAdapters> keep_adapters() const override { return adapters_->keep(); }
-  void restore_adapters(const KeptAdapters& kept) override { adapters_->restore(kept); }
+  asio::awaitable<void> restore_adapters(std::shared_ptr<const KeptAdapters> kept) override { return adapters_->restore(std::move(kept)); }
 
   void begin_drain() override {
     rank_watch_.reset();  // the loop has work while it waits

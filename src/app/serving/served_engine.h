@@ -60,7 +60,7 @@ class ServedEngine {
 
   // Its adapters, for the next engine of the model; null: it never had any.
   virtual std::shared_ptr<const KeptAdapters> keep_adapters() const { return nullptr; }
-  virtual void restore_adapters(const KeptAdapters& /*kept*/) {}
+  virtual boost::asio::awaitable<void> restore_adapters(std::shared_ptr<const KeptAdapters> /*kept*/) { co_return; }
 
   // Once nobody uses it: waits for its last step. Nothing of it is used by the loop or the strand any more; what it has taken is given back
   // when what is returned is destroyed, on any thread.

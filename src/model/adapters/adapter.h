@@ -4,6 +4,7 @@
 #include "files/mapping.h"
 #include "kernels/kernel_table.h"
 #include "model/class_head.h"
+#include "model/copies.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -72,6 +73,7 @@ struct AdapterSet {
   struct Part {
     std::shared_ptr<const Adapter> adapter;
     float scale = 1.0F;
+    std::shared_ptr<const Copies> copies = {};  // null: it is computed with here
   };
 
   explicit AdapterSet(std::vector<Part> its_parts, std::shared_ptr<const Decoder> its_decoder = nullptr)

@@ -277,6 +277,9 @@ class AdapterBuilder {
   // magnitude / |W + scale up down|, of each output.
   void fill_magnitude(const AdaptedPair& pair, std::vector<float>& magnitude) {
     const StoredMatrix& stored = *pair.stored;
+    if (pair.base->packed->data == nullptr)
+      return fail(ErrorCode::kUnsupported, stored.magnitude.name,
+                  "magnitudes (DoRA) follow from the weights, which are not in this process (--ranks)");
     if (!stored.up_bias.empty())
       return fail(ErrorCode::kUnsupported, stored.up_bias.name, "this build takes no bias of a product beside magnitudes");
     const std::vector<float> lengths = values_of(stored.magnitude);

@@ -30,13 +30,14 @@ int run() {
     fmt::print(stderr, "braid-rank: is started by braid serve --ranks; there is nothing to do by itself\n");
     return 2;
   }
-  auto server = ranks::Channel::connect(address);
-  if (!server) {
-    fmt::print(stderr, "braid-rank {}: {}\n", share.rank, server.error().message);
+  auto passes = ranks::Channel::connect(address);
+  auto second = ranks::Channel::connect(address);
+  if (!passes || !second) {
+    fmt::print(stderr, "braid-rank {}: {}\n", share.rank, (passes ? second : passes).error().message);
     return 1;
   }
   ranks::MpiExchange exchange(answer_limit());
-  const auto served = ranks::serve_passes(*server, variable("BRAID_RANKS_KEY"), share, exchange);
+  const auto served = ranks::serve_passes({*passes, *second}, variable("BRAID_RANKS_KEY"), share, exchange);
   if (served) return 0;
   fmt::print(stderr, "braid-rank {}: {}\n", share.rank, served.error().message);
   return 1;

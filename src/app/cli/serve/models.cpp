@@ -98,7 +98,6 @@ std::string ranks_fault(const ServeOptions& options) {
     return options.model.ranks.hostfile.empty() && options.model.ranks.listen.empty() ? ""
                                                                                       : "--hostfile and --ranks-listen are for --ranks";
   if (!options.models_dirs.empty() || options.files.size() != 1) return "--ranks divides one model: name its file or folder, and no other";
-  if (!options.adapters.empty()) return "--ranks contradicts --lora: adapters are computed by one process";
   if (!options.model.draft.empty()) return "--ranks contradicts --draft";
   if (!options.disk.directory.empty()) return "--ranks contradicts --kv-disk: no rank has a whole block";
   if (options.batch.kv_verify) return "--ranks contradicts --kv-verify";

@@ -1,0 +1,160 @@
+#include "ranks/adapter_image.h"
+
+#include "files/mapping.h"
+#include "ranks/serial.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+namespace braid::ranks {
+namespace {
+
+// AdaptedMatrix with places in the adapter's storage instead of pointers, and how many there are of its lists.
+struct MatrixImage {
+  std::int64_t inputs = 0, down_stride = 0, up_stride = 0;
+  std::uint64_t down = 0, up = 0;
+  std::uint64_t magnitudes = 0, biases = 0;
+  std::int64_t own_outputs = 0, own_inputs = 0;  // of a matrix in the base's place; 0: none
+  std::uint64_t own_data = 0;
+  std::int32_t rank = 0;
+  float scale = 1.0F;
+  std::uint32_t half = 0;
+  std::uint32_t own_type = 0;
+  std::uint32_t own_number = 0;
+  std::uint32_t reserved = 0;
+};
+
+struct AdapterImage {
+  std::uint64_t number = 0;
+  std::int64_t widest = 0;
+  std::vector<std::int32_t> place = {};
+  std::vector<MatrixImage> matrices = {};
+  std::vector<float> values = {};  // magnitudes and biases of all
+  std::uint64_t bytes = 0;         // of the storage, which follows
+
+  void each(auto& use) { use(number), use(widest), use(place), use(matrices), use(values), use(bytes); }
+};
+
+MatrixImage image_of(const model::AdaptedMatrix& matrix, const std::byte* storage) {
+  const model::LowRankFactors& factors = matrix.low_rank;
+  const auto place = [storage](const std::byte* data) { return data == nullptr ? 0 : static_cast<std::uint64_t>(data - storage); };
+  return {.inputs = factors.inputs,
+          .down_stride = factors.down_stride,
+          .up_stride = factors.up_stride,
+          .down = place(factors.down),
+          .up = place(factors.up),
+          .magnitudes = matrix.magnitude.size(),
+          .biases = matrix.bias.size(),
+          .own_outputs = matrix.replacement.outputs,
+          .own_inputs = matrix.replacement.inputs,
+          .own_data = place(matrix.replacement.data),
+          .rank = factors.rank,
+          .scale = factors.scale,
+          .half = factors.half ? 1U : 0U,
+          .own_type = static_cast<std::uint32_t>(matrix.replacement.type),
+          .own_number = matrix.replacement.number};
+}
+
+// Builds an adapter of its image, and looks that nothing points out of it.
+class AdapterReader {
+ public:
+  AdapterReader(const AdapterImage& image, std::span<const std::byte> storage, const kernels::KernelTable& table)
+      : image_(image), bytes_(storage.size()), table_(table), values_(image.values) {}
+
+  Result<std::shared_ptr<const model::Adapter>> build(std::span<const std::byte> storage) {
+    auto mapping = files::Mapping::reserve(std::max<std::size_t>(1, bytes_), "an adapter");
+    if (!mapping) return mapping.error();
+    std::memcpy(mapping->data(), storage.data(), bytes_);
+    auto adapter = std::make_shared<model::Adapter>();
+    adapter->storage = std::move(*mapping);
+    adapter->place = image_.place;
+    adapter->widest = image_.widest;
+    for (const MatrixImage& one : image_.matrices) {
+      model::AdaptedMatrix& matrix = adapter->matrices.emplace_back();
+      read(one, adapter->storage.data(), matrix);
+      adapter->rank = std::max(adapter->rank, matrix.low_rank.rank);
+      is_sound_ = is_sound_ && matrix.low_rank.down_stride <= image_.widest;
+    }
+    is_sound_ = is_sound_ && values_.empty() && std::ranges::all_of(image_.place, [this](std::int32_t at) {
+                  return at >= -1 && at < static_cast<std::int32_t>(image_.matrices.size());
+                });
+    if (!is_sound_) return Error{ErrorCode::kInternal, "an adapter came in a form that is not understood", {}};
+    return std::shared_ptr<const model::Adapter>(std::move(adapter));
+  }
+
+ private:
+  void read(const MatrixImage& one, const std::byte* storage, model::AdaptedMatrix& matrix) {
+    matrix.magnitude = take(one.magnitudes);
+    matrix.bias = take(one.biases);
+    if (one.rank != 0) {
+      model::LowRankFactors& factors = matrix.low_rank;
+      factors = {.rank = one.rank,
+                 .inputs = one.inputs,
+                 .scale = one.scale,
+                 .half = one.half != 0,
+                 .down_stride = one.down_stride,
+                 .up_stride = one.up_stride,
+                 .down = storage + one.down,
+                 .up = storage + one.up};
+      is_sound_ = is_sound_ && one.rank > 0 && one.rank <= model::LowRankFactors::kMostRank && one.down_stride >= one.rank &&
+                  holds(one.down, one.inputs, one.down_stride, factors.value_bytes()) &&
+                  holds(one.up, one.rank, one.up_stride, factors.value_bytes());
+    }
+    if (one.own_inputs == 0) return;
+    const auto type = static_cast<kernels::WeightType>(one.own_type);
+    is_sound_ = is_sound_ && one.own_inputs > 0 && one.own_outputs > 0 &&
+                holds(one.own_data, 1, static_cast<std::int64_t>(table_.packed_bytes(type, one.own_outputs, one.own_inputs)), 1);
+    matrix.replacement = {
+        .type = type, .outputs = one.own_outputs, .inputs = one.own_inputs, .data = storage + one.own_data, .number = one.own_number};
+  }
+
+  std::vector<float> take(std::uint64_t count) {
+    is_sound_ = is_sound_ && count <= values_.size();
+    if (!is_sound_) return {};
+    const std::span<const float> taken = values_.first(count);
+    values_ = values_.subspan(count);
+    return {taken.begin(), taken.end()};
+  }
+
+  bool holds(std::uint64_t begin, std::int64_t rows, std::int64_t stride, std::size_t value_bytes) const {
+    if (begin > bytes_ || rows < 0 || stride < 0) return false;
+    const std::uint64_t left = (bytes_ - begin) / value_bytes;
+    return rows == 0 || static_cast<std::uint64_t>(stride) <= left / static_cast<std::uint64_t>(rows);
+  }
+
+  const AdapterImage& image_;
+  const std::size_t bytes_;
+  const kernels::KernelTable& table_;
+  std::span<const float> values_;  // that nobody has taken yet
+  bool is_sound_ = true;
+};
+
+}  // namespace
+
+void write_adapter(std::uint64_t number, const model::Adapter& adapter, Bytes& out) {
+  AdapterImage image{.number = number, .widest = adapter.widest, .place = adapter.place, .bytes = adapter.storage.size()};
+  for (const model::AdaptedMatrix& matrix : adapter.matrices) {
+    image.matrices.push_back(image_of(matrix, adapter.storage.data()));
+    image.values.insert(image.values.end(), matrix.magnitude.begin(), matrix.magnitude.end());
+    image.values.insert(image.values.end(), matrix.bias.begin(), matrix.bias.end());
+  }
+  Writer writer(out);
+  image.each(writer);
+  out.insert(out.end(), adapter.storage.data(), adapter.storage.data() + adapter.storage.size());
+}
+
+Result<ReceivedAdapter> read_adapter(std::span<const std::byte> bytes, std::uint32_t matrices, const kernels::KernelTable& table) {
+  AdapterImage image;
+  Reader reader(bytes);
+  image.each(reader);
+  const std::span<const std::byte> storage = reader.rest();
+  if (!reader.is_sound() || storage.size() != image.bytes || image.place.size() != std::size_t{matrices} + 1)
+    return Error{ErrorCode::kInternal, "an adapter came in a form that is not understood", {}};
+  auto adapter = AdapterReader(image, storage, table).build(storage);
+  if (!adapter) return adapter.error();
+  return ReceivedAdapter{image.number, std::move(*adapter)};
+}
+
+}  // namespace braid::ranks
