@@ -1,6 +1,7 @@
 #include "app/command_line.h"
 
 #include "app/cli/commands.h"
+#include "app/cli/launch.h"
 #include "app/cli/serve/groups.h"
 #include "app/config_file.h"
 #include "app/version.h"
@@ -33,9 +34,14 @@ Farewell mistake(const CLI::App& app, const std::string& message) {
 }  // namespace
 
 Command parse_command_line(int argc, const char* const* argv) {
+  if (const auto meant = launched({argv, argv + argc})) {
+    std::vector<const char*> arguments;
+    for (const std::string& argument : *meant) arguments.push_back(argument.c_str());
+    return parse_command_line(static_cast<int>(arguments.size()), arguments.data());
+  }
   CLI::App app("braid: an LLM inference server for CPUs", "braid");
   app.set_version_flag("--version", std::string("braid ") + kVersion);
-  app.footer("'braid COMMAND --help' shows a command's options.");
+  app.footer("'braid COMMAND --help' shows a command's options. 'braid launch --ranks N serve ...' is 'braid serve --ranks N ...'.");
 
   ServeOptions serve_options;
   RunOptions run_options;

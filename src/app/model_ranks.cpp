@@ -1,6 +1,7 @@
 #include "app/model_ranks.h"
 
 #include "app/embedded_model.h"
+#include "app/host_list.h"
 #include "model/families/families.h"
 
 #include <algorithm>
@@ -57,11 +58,14 @@ Result<std::shared_ptr<ranks::RemotePasses>> start_ranks(const ModelOptions& opt
                            .pass_rows = load.pass_rows,
                            .logit_rows = model::logit_rows_at_once(shape->vocab, load.pass_rows),
                            .threads = std::max(1, options.ranks.hostfile.empty() ? load.threads / options.ranks.count : load.threads)};
-  ranks::GroupOptions group{.ranks = options.ranks.count,
-                            .hostfile = options.ranks.hostfile,
-                            .program = rank_program(),
-                            .answer_limit = options.ranks.timeout,
-                            .progress = load.progress};
+  ranks::GroupOptions group{
+      .ranks = options.ranks.count, .program = rank_program(), .answer_limit = options.ranks.timeout, .progress = load.progress};
+  if (!options.ranks.hostfile.empty()) {
+    Result<HostList> hosts = read_hostfile(options.ranks.hostfile);
+    if (!hosts) return hosts.error();
+    group.hostfile = std::move(hosts->file);
+    group.hosts = std::move(hosts->hosts);
+  }
   if (!options.ranks.listen.empty()) group.listen = options.ranks.listen;
   auto started = ranks::RankGroup::start(group);
   if (!started) return started.error();

@@ -42,7 +42,9 @@ bool same_secret(const std::string& a, const std::string& b) {
 
 std::vector<std::string> command_of(const GroupOptions& options) {
   std::vector<std::string> command{options.mpirun, "-np", std::to_string(options.ranks), "--bind-to", "none"};
-  if (options.hostfile.empty()) {
+  if (!options.hosts.empty()) {
+    command.insert(command.end(), {"--host", options.hosts});
+  } else if (options.hostfile.empty()) {
     command.insert(command.end(), {"--oversubscribe"});
   } else {
     command.insert(command.end(), {"--hostfile", options.hostfile});

@@ -1,3 +1,4 @@
+#include "app/host_list.h"
 #include "app/parsed_command.h"
 #include "app/served_models.h"
 #include "support/folder.h"
@@ -49,6 +50,36 @@ TEST(CommandLine, ModelsAreManaged) {
   EXPECT_THAT(mistake({"pull"}), HasSubstr("name"));
   EXPECT_THAT(mistake({"completion", "tcsh"}), HasSubstr("bash"));
   EXPECT_EQ(std::get<ServeOptions>(parse({"serve", "--ollama"})).http.listen.back().port, 11434);
+}
+
+// The path of a file with this text.
+std::string written(const std::string& path, const std::string& text) {
+  std::ofstream(path) << text;
+  return path;
+}
+
+TEST(CommandLine, LaunchIsServeWithItsRanks) {
+  const auto options = std::get<ServeOptions>(parse({"launch", "--ranks", "4", "serve", "m.gguf", "--port", "0"}));
+  EXPECT_EQ(options.model.ranks.count, 4);
+  EXPECT_EQ(options.files, std::vector<std::string>{"m.gguf"});
+  EXPECT_EQ(options.http.listen.front().port, 0);
+  EXPECT_THAT(mistake({"launch", "--ranks", "many", "serve", "m.gguf"}), HasSubstr("braid serve: --ranks"));
+  const test::Folder folder;
+  const std::string hosts = written(folder / "hosts", "localhost slots=2\n");
+  EXPECT_THAT(mistake({"launch", "--ranks", "2", "--hostfile", hosts.c_str(), "serve", "m.gguf"}), HasSubstr("--kv-memory"));
+}
+
+TEST(Hostfile, IsMpirunsOrAListOfMachines) {
+  const test::Folder folder;
+  const std::string own = written(folder / "own", "a slots=2\nb\n");
+  EXPECT_EQ(read_hostfile(own).value().file, own);
+  const auto listed =
+      read_hostfile(written(folder / "list.json", R"([{"ssh": "b.local", "ips": ["10.0.0.2"]}, {"ssh": "a"}, {"ssh": "b.local"}])"));
+  ASSERT_TRUE(listed.has_value()) << listed.error().message;
+  EXPECT_EQ(listed->hosts, "b.local:2,a:1");
+  EXPECT_EQ(listed->file, "");
+  for (const char* bad : {"[", "[]", R"([{"ips": []}])", R"([{"ssh": "a,b"}])", R"([{"ssh": "-x"}])"})
+    EXPECT_EQ(read_hostfile(written(folder / "bad.json", bad)).error().code, ErrorCode::kInvalidArgument) << bad;
 }
 
 TEST(CommandLine, ServeTakesItsOptions) {

@@ -31,7 +31,8 @@ void add_model_options(CLI::App& app, ModelOptions& options) {
 void add_rank_options(CLI::App& app, RankOptions& options) {
   add_integer(app, "--ranks", options.count, 1, 1024,
               "Processes that compute the model together, started by mpirun; each has a part of its weights");
-  app.add_option("--hostfile", options.hostfile, "Machines on which mpirun starts the ranks, as it reads them; this one if not given")
+  app.add_option("--hostfile", options.hostfile,
+                 "Machines on which mpirun starts the ranks, as it reads them or as a JSON list of {\"ssh\": NAME}; this one if not given")
       ->type_name("FILE")
       ->check(CLI::ExistingFile);
   app.add_option("--ranks-listen", options.listen, "HOST:PORT where ranks on other machines reach this server; port 0: any")
