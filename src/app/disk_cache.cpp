@@ -26,7 +26,7 @@ store::StoreOptions store_options(const DiskOptions& options, const LoadedModel&
   store.identity = loaded.kv_identity;
   store.payload_bytes = loaded.language_model->saved_bytes();
   store.most_tokens = loaded.kv.context;
-  store.least_buffers = least_buffers(loaded.language_model->kv_groups());
+  store.least_buffers = least_buffers(loaded.language_model->record_groups());
   return store;
 }
 
@@ -66,7 +66,7 @@ Result<std::unique_ptr<store::BlockStore>> open_store(const DiskOptions& options
 Result<std::unique_ptr<store::BlockStore>> open_disk_cache(const DiskOptions& options, const LoadedModel& loaded,
                                                            boost::asio::io_context& loop,
                                                            std::vector<net::FileDescriptor>& predecessors_locks) {
-  if (restores_nothing(loaded.language_model->kv_groups())) {
+  if (restores_nothing(loaded.language_model->record_groups())) {
     spdlog::warn("going on without a disk cache: {} has recurrent layers and windows, with which nothing would be found there again",
                  loaded.id);
     return std::unique_ptr<store::BlockStore>();

@@ -268,7 +268,7 @@ Result<LoadedModel> load_weights(const ModelOptions& options, const files::GgufF
     load.weights = nullptr;
     load.state_drafts = 0;
     if (load.judging) return invalid_argument("--ranks: a model that judges is computed by one process");
-    auto ranks = start_ranks(options, file, **table, load);
+    auto ranks = start_ranks(options, file, **table, loading.identify_kv, load);
     if (!ranks) return ranks.error();
     loaded.ranks = std::move(*ranks);
   }

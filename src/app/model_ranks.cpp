@@ -39,7 +39,7 @@ std::string rank_program() {
 }  // namespace
 
 Result<std::shared_ptr<ranks::RemotePasses>> start_ranks(const ModelOptions& options, const files::GgufFile& file,
-                                                         const kernels::KernelTable& table, model::LoadOptions& load) {
+                                                         const kernels::KernelTable& table, bool saves_blocks, model::LoadOptions& load) {
   if (options.model.empty() || options.model == kEmbeddedModelName)
     return invalid_argument("--ranks: name a model file or folder that each rank can read; the embedded one is this program's alone");
   const auto shape = model::describe_model(file);
@@ -58,6 +58,10 @@ Result<std::shared_ptr<ranks::RemotePasses>> start_ranks(const ModelOptions& opt
                            .pass_rows = load.pass_rows,
                            .logit_rows = model::logit_rows_at_once(shape->vocab, load.pass_rows),
                            .threads = std::max(1, options.ranks.hostfile.empty() ? load.threads / options.ranks.count : load.threads)};
+  const auto kv_type = static_cast<kernels::KvType>(setup.kv_type);
+  const auto part = shape->kv_groups(setup.block_tokens, kv_type, load.packing.share);
+  auto blocks = ranks::RankBlocks::of(shape->kv_groups(setup.block_tokens, kv_type), part, options.ranks.count);
+  if (!blocks && saves_blocks) return Error{blocks.error().code, fmt::format("--kv-disk with --ranks: {}", blocks.error().message), {}};
   ranks::GroupOptions group{
       .ranks = options.ranks.count, .program = rank_program(), .answer_limit = options.ranks.timeout, .progress = load.progress};
   if (!options.ranks.hostfile.empty()) {
@@ -77,7 +81,8 @@ Result<std::shared_ptr<ranks::RemotePasses>> start_ranks(const ModelOptions& opt
                  {}};
   spdlog::info("{} ranks of {} threads, {} kernels, {:.1f} MiB of weights each", options.ranks.count, setup.threads, ready->isa,
                static_cast<double>(ready->weight_bytes) / (1 << 20));
-  auto passes = std::make_shared<ranks::RemotePasses>(std::move(*started), shape->vocab);
+  auto passes =
+      std::make_shared<ranks::RemotePasses>(std::move(*started), shape->vocab, blocks ? std::optional(std::move(*blocks)) : std::nullopt);
   load.passes = passes;
   return passes;
 }

@@ -12,8 +12,8 @@
 
 namespace braid::app {
 
-// Starts them and lets them load; `load` is what the model is then loaded with here, without weights. On the thread that loads.
+// `saves_blocks`: for a cache that is elsewhere than the pool. Starts them and lets them load; `load` is what the model is then loaded with here, without weights. On the thread that loads.
 Result<std::shared_ptr<ranks::RemotePasses>> start_ranks(const ModelOptions& options, const files::GgufFile& file,
-                                                         const kernels::KernelTable& table, model::LoadOptions& load);
+                                                         const kernels::KernelTable& table, bool saves_blocks, model::LoadOptions& load);
 
 }  // namespace braid::app

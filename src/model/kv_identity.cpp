@@ -82,7 +82,7 @@ std::vector<TensorPiece> pieces_of(const files::GgufFile& file) {
 
 // Of what all groups have of one block of fixed tokens at the beginning of a sequence, and the state behind it.
 cache::PrefixKey numerics_digest(LanguageModel& model) {
-  const KvGroups& kv = model.kv_groups();
+  const KvGroups& kv = model.record_groups();
   const auto pieces = static_cast<std::size_t>(kv.count() + kv.states.blocks());
   std::vector<std::byte> bytes(pieces * model.saved_bytes());
   step::StepPlan plan;
@@ -146,7 +146,7 @@ cache::PrefixKey model_revision(const files::GgufFile& file, kernels::ThreadTeam
 }
 
 std::string kv_identity(const cache::PrefixKey& revision, LanguageModel& model) {
-  const KvGroups& kv = model.kv_groups();
+  const KvGroups& kv = model.record_groups();
   std::string groups;
   for (const auto& [visibility, layout] : kv.groups)
     groups +=

@@ -131,8 +131,10 @@ Result<std::unique_ptr<LanguageModel>> LanguageModel::load(const files::GgufFile
 LanguageModel::LanguageModel(const ModelShape& model, const kernels::KernelTable& table, LoadOptions options, std::int32_t context,
                              KvGroups kv_groups, std::unique_ptr<kernels::ThreadTeam> own_team, std::shared_ptr<const Weights> weights,
                              Workspace space)
-    : model_(model), options_(std::move(options)), context_(context), kv_groups_(std::move(kv_groups)), own_team_(std::move(own_team)),
-      team_(*options_.team), table_(table), ranks_(options_.packing.share, options_.exchange),
+    : model_(model), options_(std::move(options)), context_(context), kv_groups_(std::move(kv_groups)),
+      record_groups_(options_.passes != nullptr ? std::optional(model_.kv_groups(kv_groups_.block_tokens(), kv_groups_.layout(0).type))
+                                                : std::nullopt),
+      own_team_(std::move(own_team)), team_(*options_.team), table_(table), ranks_(options_.packing.share, options_.exchange),
       first_(make_decoder(std::move(weights), options_.passes != nullptr ? options_.passes->loaded() : nullptr)),
       classes_(first_->head.classes()), parameters_(first_->weights->parameters), weight_bytes_(first_->weights->packed_bytes),
       space_(std::move(space)), logit_rows_(static_cast<std::size_t>(logit_rows_at_once(model_.vocab, options_.pass_rows))),

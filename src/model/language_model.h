@@ -100,8 +100,10 @@ class LanguageModel final : public step::StepExecutor {
   const ModelShape& shape() const { return model_; }
   // What tokens of a group see: a block that is invisible to a row may be -1 in its block table (step.h).
   const KvGroups& kv_groups() const { return kv_groups_; }
+  // As blocks lie outside of the pool: those of one rank, where several compute the model.
+  const KvGroups& record_groups() const { return record_groups_ ? *record_groups_ : kv_groups_; }
   // Of a buffer that a block is saved to or loaded from: the block's, and what drafters have of it.
-  std::size_t saved_bytes() const { return kv_groups_.block_bytes() + draft_bytes_; }
+  std::size_t saved_bytes() const { return record_groups().block_bytes() + draft_bytes_; }
   // Of the first group, which is the only one where all layers see alike.
   const KvLayout& kv_layout() const { return kv_groups_.layout(0); }
   std::int32_t context_length() const { return context_; }
@@ -207,6 +209,7 @@ class LanguageModel final : public step::StepExecutor {
   const LoadOptions options_;
   const std::int32_t context_;
   const KvGroups kv_groups_;
+  const std::optional<KvGroups> record_groups_;          // none: they are the same
   const std::unique_ptr<kernels::ThreadTeam> own_team_;  // null: it shares one
   kernels::ThreadTeam& team_;
   const kernels::KernelTable& table_;

@@ -42,6 +42,12 @@ void fields(Use&& use, auto& value) requires requires {
 
 template <class Use>
 void fields(Use&& use, auto& value) requires requires {
+  value.places;
+}
+{ use(value.places), use(value.bytes); }
+
+template <class Use>
+void fields(Use&& use, auto& value) requires requires {
   value.picked;
 }
 {
@@ -89,6 +95,7 @@ void write(const step::Pass& pass, const Uses& uses, Bytes& out) {
   fields(writer, pass);
   fields(writer, uses);
 }
+void write(const BlockContents& value, Bytes& out) { write_fields(value, out); }
 void write(const Wanted& value, Bytes& out) { Writer{out}(value); }
 void write(std::int32_t value, Bytes& out) { Writer{out}(value); }
 
@@ -105,6 +112,7 @@ bool read(std::span<const std::byte> bytes, step::Pass& pass, Uses& uses) {
   fields(reader, uses);
   return reader.done();
 }
+bool read(std::span<const std::byte> bytes, BlockContents& out) { return read_fields(bytes, out); }
 bool read(std::span<const std::byte> bytes, Wanted& out) { return read_value(bytes, out); }
 bool read(std::span<const std::byte> bytes, std::int32_t& out) { return read_value(bytes, out); }
 

@@ -28,6 +28,8 @@ enum class Kind : std::uint32_t {
   kFailure,       // rank → server: a sentence; it is its last
   kDone,          // rank → server: it has computed the pass
   kProgress,      // first rank → server, before kReady
+  kSave,          // server → ranks: blocks; each answers with kValues, what it has of them
+  kLoad,          // server → a rank: blocks, and what it is to have of them
   // Of the second line, while passes run on the first.
   kAdapter,  // server → ranks: adapter_image.h
   kWeights,  // server → ranks: newer ones; their tensors follow
@@ -123,6 +125,18 @@ struct Moves {
   bool empty() const { return forks.empty() && given_back.empty(); }
 };
 
+// A block in the hands of a group.
+struct BlockPlace {
+  std::int32_t block = 0;
+  std::int32_t group = 0;
+};
+
+// Blocks, and what lies in them, one after the other.
+struct BlockContents {
+  std::vector<BlockPlace> places;
+  std::vector<std::byte> bytes;  // none where they are asked for
+};
+
 // Logits of `count` of the tokens picked from the `begin`-th on; with kHidden the hidden state of one.
 struct Wanted {
   std::int64_t begin = 0;
@@ -137,6 +151,7 @@ void write(const Ready& value, Bytes& out);
 void write(const LoadStage& value, Bytes& out);
 void write(const Times& value, Bytes& out);
 void write(const Moves& value, Bytes& out);
+void write(const BlockContents& value, Bytes& out);
 void write(const Wanted& value, Bytes& out);
 void write(const NewerWeights& value, Bytes& out);
 void write(const step::Pass& pass, const Uses& uses, Bytes& out);
@@ -149,6 +164,7 @@ bool read(std::span<const std::byte> bytes, Ready& out);
 bool read(std::span<const std::byte> bytes, LoadStage& out);
 bool read(std::span<const std::byte> bytes, Times& out);
 bool read(std::span<const std::byte> bytes, Moves& out);
+bool read(std::span<const std::byte> bytes, BlockContents& out);
 bool read(std::span<const std::byte> bytes, Wanted& out);
 bool read(std::span<const std::byte> bytes, NewerWeights& out);
 bool read(std::span<const std::byte> bytes, step::Pass& pass, Uses& uses);

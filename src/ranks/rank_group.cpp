@@ -192,8 +192,13 @@ Result<Ready> RankGroup::ready_of_all() {
 
 Result<void> RankGroup::tell(Kind kind, std::span<const std::byte> bytes) {
   for (std::size_t rank = 0; rank < channels_.size(); ++rank)
-    if (const Result<void> sent = channels_[rank].send(kind, bytes); !sent) return lost(rank, sent.error().message);
+    if (const Result<void> told = tell(rank, kind, bytes); !told) return told;
   return {};
+}
+
+Result<void> RankGroup::tell(std::size_t rank, Kind kind, std::span<const std::byte> bytes) {
+  const Result<void> sent = channels_[rank].send(kind, bytes);
+  return sent ? sent : lost(rank, sent.error().message);
 }
 
 Result<std::span<const Times>> RankGroup::run(std::span<const std::byte> pass) {
@@ -206,10 +211,10 @@ Result<std::span<const Times>> RankGroup::run(std::span<const std::byte> pass) {
   return std::span<const Times>(times_);
 }
 
-Result<std::span<const std::byte>> RankGroup::values() {
-  const auto message = receive_from(channels_, 0, options_.answer_limit, {});
+Result<std::span<const std::byte>> RankGroup::values(std::size_t rank) {
+  const auto message = receive_from(channels_, rank, options_.answer_limit, {});
   if (!message) return message.error();
-  if ((*message)->kind != Kind::kValues) return lost(0, "it says what was not asked for");
+  if ((*message)->kind != Kind::kValues) return lost(rank, "it says what was not asked for");
   return std::span<const std::byte>((*message)->bytes);
 }
 

@@ -57,8 +57,10 @@ class RankGroup {
   Result<void> tell(Kind kind, std::span<const std::byte> bytes);
   // All compute a pass: what each took. kIo: one of them is gone, or it takes longer than it may. Valid until the next call.
   Result<std::span<const Times>> run(std::span<const std::byte> pass);
-  // What the first one says next; errors as above. Valid until the next call.
-  Result<std::span<const std::byte>> values();
+  // To one of them, likewise.
+  Result<void> tell(std::size_t rank, Kind kind, std::span<const std::byte> bytes);
+  // What one says next; errors as above. Valid until the next call for this rank.
+  Result<std::span<const std::byte>> values(std::size_t rank = 0);
 
   // What is handed out beside passes, as one message or several: returns when each rank has taken it, or has refused it. kUnsupported: one
   // has; kModelNotLoaded: one is gone. Any thread, one at a time.

@@ -104,6 +104,14 @@ class Conversation {
         if (!read(message.bytes, moves_)) return broken();
         model_->move(moves_);
         return {};
+      case Kind::kSave:
+        if (!read(message.bytes, contents_)) return broken();
+        model_->save(contents_.places, out_);
+        return server_.send(Kind::kValues, out_);
+      case Kind::kLoad:
+        if (!read(message.bytes, contents_)) return broken();
+        model_->restore(contents_);
+        return {};
       case Kind::kPass:
         if (!read(message.bytes, pass_, uses_)) return broken();
         model_->run(pass_, uses_);
@@ -186,6 +194,7 @@ class Conversation {
   std::unique_ptr<RankModel> model_;
   std::optional<SecondLine> taker_;  // ends before the model
   Moves moves_;
+  BlockContents contents_;
   step::Pass pass_;
   Uses uses_;
   Bytes out_;

@@ -122,6 +122,40 @@ void RankModel::move(const Moves& moves) {
   if (!moves.given_back.empty()) kv_->give_back(moves.given_back);
 }
 
+// Bytes of them all.
+std::size_t RankModel::check(std::span<const BlockPlace> places) const {
+  require(kv_.has_value(), "there is no pool");
+  std::size_t bytes = 0;
+  for (const BlockPlace& place : places) {
+    require(place.block >= 0 && place.block < kv_->blocks() && place.group >= 0 && place.group < parts_.groups.count(),
+            "a block out of the pool");
+    bytes += parts_.groups.layout(place.group).block_bytes();
+  }
+  return bytes;
+}
+
+void RankModel::save(std::span<const BlockPlace> places, Bytes& out) const {
+  out.assign(check(places), std::byte{0});
+  std::byte* to = out.data();
+  for (const BlockPlace& place : places) {
+    const model::KvLayout& layout = parts_.groups.layout(place.group);
+    const std::byte* from = kv_->block(place.block).data();
+    layout.for_written([&](std::size_t at, std::size_t bytes) { std::memcpy(to + at, from + at, bytes); });
+    to += layout.block_bytes();
+  }
+}
+
+void RankModel::restore(const BlockContents& contents) {
+  require(check(contents.places) == contents.bytes.size(), "blocks came with other bytes than they have");
+  const std::byte* from = contents.bytes.data();
+  for (const BlockPlace& place : contents.places) {
+    const model::KvLayout& layout = parts_.groups.layout(place.group);
+    std::byte* to = kv_->block(place.block).data();
+    layout.for_written([&](std::size_t at, std::size_t bytes) { std::memcpy(to + at, from + at, bytes); });
+    from += layout.block_bytes();
+  }
+}
+
 void RankModel::run(const step::Pass& pass, const Uses& uses) {
   const Stopwatch watch(seconds_);
   use(uses);

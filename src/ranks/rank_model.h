@@ -41,6 +41,9 @@ class RankModel {
 
   // Each throws std::logic_error for what does not fit the model and the pool, before anything is changed.
   void move(const Moves& moves);
+  // What is in these blocks, zeros where nothing is ever written; and to them what was in such.
+  void save(std::span<const BlockPlace> places, Bytes& out) const;
+  void restore(const BlockContents& contents);
   void run(const step::Pass& pass, const Uses& uses);
   model::Rows logits(const Wanted& wanted);
   void hidden(std::int64_t picked, std::span<float> out);
@@ -73,6 +76,7 @@ class RankModel {
   void use(const Uses& uses);
   void forget(std::uint64_t number);
   void check(const step::Pass& pass) const;
+  std::size_t check(std::span<const BlockPlace> places) const;
 
   const Parts parts_;
   const std::uint64_t weight_bytes_;

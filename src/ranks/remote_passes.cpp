@@ -11,14 +11,69 @@
 
 namespace braid::ranks {
 
+// Before any row, in the order in which one process does it: what is loaded may be a block that was saved.
 void RemotePasses::move(const step::StepPlan& plan) {
-  model::require(plan.saves.empty() && plan.loads.empty() && plan.checks.empty(), "blocks of ranks neither leave them nor are compared");
+  model::require(plan.checks.empty(), "blocks of ranks are not compared");
+  model::require(blocks_.has_value() || (plan.saves.empty() && plan.loads.empty()), "blocks of these ranks do not leave them");
+  if (!plan.saves.empty()) save(plan.saves);
   moves_.forks.clear();
+  moves_.given_back.clear();
   for (const step::BlockFork& fork : plan.forks) moves_.forks.push_back({fork.from, fork.to});
+  if (!plan.loads.empty()) {
+    tell_moves();
+    load(plan.loads);
+  }
   moves_.given_back.assign(plan.given_back.begin(), plan.given_back.end());
+  tell_moves();
+}
+
+void RemotePasses::tell_moves() {
   if (moves_.empty()) return;
   write(moves_, bytes_);
   tell(Kind::kMoves);
+  moves_.forks.clear();
+}
+
+// Of each rank its part, to where one process has it.
+void RemotePasses::save(std::span<const step::BlockCopy> saves) {
+  contents_.places.clear();
+  contents_.bytes.clear();
+  for (const step::BlockCopy& save : saves) {
+    contents_.places.push_back({save.block, save.group});
+    const std::size_t used = blocks_->whole_bytes(save.group);
+    std::memset(save.bytes + used, 0, blocks_->record_bytes() - used);
+  }
+  write(contents_, bytes_);
+  tell(Kind::kSave);
+  for (std::int32_t rank = 0; rank < blocks_->ranks(); ++rank) {
+    const auto answer = group_->values(static_cast<std::size_t>(rank));
+    if (!answer) lose(answer.error().message);
+    std::span<const std::byte> left = *answer;
+    for (const step::BlockCopy& save : saves) {
+      const std::size_t part = blocks_->part_bytes(save.group);
+      if (left.size() < part) lose("a rank has sent less of a block than it has");
+      blocks_->put(rank, save.group, left.data(), save.bytes);
+      left = left.subspan(part);
+    }
+  }
+}
+
+void RemotePasses::load(std::span<const step::BlockCopy> loads) {
+  require_ranks();
+  for (std::int32_t rank = 0; rank < blocks_->ranks(); ++rank) {
+    contents_.places.clear();
+    std::size_t bytes = 0;
+    for (const step::BlockCopy& load : loads) bytes += blocks_->part_bytes(load.group);
+    contents_.bytes.resize(bytes);
+    std::byte* to = contents_.bytes.data();
+    for (const step::BlockCopy& load : loads) {
+      contents_.places.push_back({load.block, load.group});
+      blocks_->take(rank, load.group, load.bytes, to);
+      to += blocks_->part_bytes(load.group);
+    }
+    write(contents_, bytes_);
+    if (const Result<void> told = group_->tell(static_cast<std::size_t>(rank), Kind::kLoad, bytes_); !told) lose(told.error().message);
+  }
 }
 
 // Says at its end that nobody needs the number any more.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "model/pass_runner.h"
+#include "ranks/rank_blocks.h"
 #include "ranks/rank_group.h"
 #include "ranks/rank_watch.h"
 
@@ -11,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -26,8 +28,9 @@ class RanksLost : public std::runtime_error {
 
 class RemotePasses final : public model::PassRunner {
  public:
-  RemotePasses(std::unique_ptr<RankGroup> group, std::int32_t vocab)
-      : group_(std::move(group)), vocab_(vocab), times_(static_cast<std::size_t>(group_->size())),
+  // `blocks`: of the pool, where they leave it; none: they do not.
+  RemotePasses(std::unique_ptr<RankGroup> group, std::int32_t vocab, std::optional<RankBlocks> blocks = {})
+      : group_(std::move(group)), vocab_(vocab), blocks_(std::move(blocks)), times_(static_cast<std::size_t>(group_->size())),
         forgotten_(std::make_shared<Forgotten>()) {}
 
   // Called on the strand when they are lost, once; until then nobody is told. Before the first pass.
@@ -67,6 +70,9 @@ class RemotePasses final : public model::PassRunner {
 
   void tell(Kind kind);
   void require_ranks() const;
+  void tell_moves();
+  void save(std::span<const step::BlockCopy> saves);
+  void load(std::span<const step::BlockCopy> loads);
   void collect_uses(const step::Pass& pass, const model::Decoder& decoder, const model::AdapterTable& adapters);
   [[noreturn]] void lose(const std::string& why);
   std::span<const std::byte> ask(Kind kind, const Wanted& wanted, std::size_t values);
@@ -76,11 +82,13 @@ class RemotePasses final : public model::PassRunner {
   std::string lost_;  // why; empty: they are there
   std::atomic<bool> is_abandoned_{false};
   const std::int64_t vocab_;
+  const std::optional<RankBlocks> blocks_;
   std::vector<SharedTimes> times_;
   const std::shared_ptr<Forgotten> forgotten_;  // also of copies that outlive this
   std::uint64_t handed_out_ = 0;                // the last number; of whoever hands out
   Uses uses_;
   Moves moves_;
+  BlockContents contents_;
   Bytes bytes_;
   std::vector<float> logits_;
 };

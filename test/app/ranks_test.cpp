@@ -5,6 +5,7 @@
 #include "model/thread_exchange.h"
 #include "ranks/adapter_image.h"
 #include "ranks/message.h"
+#include "ranks/rank_blocks.h"
 #include "ranks/rank_group.h"
 #include "ranks/rank_loop.h"
 
@@ -154,6 +155,40 @@ TEST(RankMessages, AnAdapterThatPointsOutOfItselfIsRefused) {
   misplaced.place[1] = 2;
   write_adapter(7, misplaced, bytes);
   EXPECT_FALSE(read_adapter(bytes, kMatrices, table));
+}
+
+model::KvGroups groups_of(std::int32_t heads) {
+  model::KvGroups groups = model::KvGroups::one({.layers = 3, .kv_heads = heads, .head_dim = 16, .type = kernels::KvType::kInt8});
+  groups.groups.push_back({{}, {.layers = 2, .kv_heads = 1, .head_dim = 32, .type = kernels::KvType::kInt8}});  // of which each has all
+  return groups;
+}
+
+TEST(RankBlocks, PartsOfAllRanksAreTheBlockOfOne) {
+  const auto blocks = RankBlocks::of(groups_of(4), groups_of(2), 2);
+  ASSERT_TRUE(blocks.has_value()) << blocks.error().message;
+  for (const std::int32_t group : {0, 1}) {
+    Bytes whole(blocks->whole_bytes(group)), again(whole.size());
+    for (std::size_t i = 0; i < whole.size(); ++i) whole[i] = static_cast<std::byte>(i * 7 + i / 256);
+    for (std::int32_t rank = 0; rank < 2; ++rank) {
+      Bytes part(blocks->part_bytes(group));
+      blocks->take(rank, group, whole.data(), part.data());
+      blocks->put(rank, group, part.data(), again.data());
+    }
+    EXPECT_EQ(again, whole) << group;
+  }
+  // The second rank has the third and the fourth head of each layer.
+  Bytes whole(blocks->whole_bytes(0)), part(blocks->part_bytes(0));
+  const std::size_t head = groups_of(4).layout(0).head_bytes();
+  whole[2 * head] = std::byte{1};
+  whole[4 * head + 3 * head] = std::byte{2};
+  blocks->take(1, 0, whole.data(), part.data());
+  EXPECT_EQ(part[0], std::byte{1});
+  EXPECT_EQ(part[2 * head + head], std::byte{2});
+}
+
+TEST(RankBlocks, WhatIsStoredInAnotherWayIsRefused) {
+  EXPECT_FALSE(RankBlocks::of(groups_of(4), groups_of(1), 2));
+  EXPECT_FALSE(RankBlocks::of(groups_of(4), model::KvGroups::one(groups_of(2).layout(0)), 2));
 }
 
 // Whoever connects with this greeting, and what it does then; without a word, it listens until the group ends. Likewise on its second line.

@@ -69,6 +69,31 @@ test("states of a recurrent model are saved and found where the ranks have them"
   for (const seed of [1, 2, 1]) assert.deepEqual(await ask(ranks, seed), await ask(alone, seed), `seed ${seed}`);
 });
 
+test("what one process has written to disk is found by ranks, and the other way round", async (t) => {
+  const folder = temporaryFolder(t);
+  const options = (disk, more) => [demo, ...modest, "--kv-disk", path.join(folder, disk), "--kv-disk-write", "through", "--kv-disk-read", "always", ...more];
+  const long = { prompt: `${"The fox went on and on. ".repeat(40)} Once upon a time`, max_tokens: 8 };
+  const ask = async (server) => {
+    const { choices: [choice], usage, error } = await (await post(`${server.url}/v1/completions`, wish(2, long))).json();
+    assert.ok(!error, JSON.stringify(error));
+    return { tokens: choice.token_ids, logprobs: choice.logprobs.token_logprobs, cached: usage.prompt_tokens_details.cached_tokens };
+  };
+  for (const [disk, writer, reader] of [["a", [], ["--ranks", "2"]], ["b", ["--ranks", "2"], []], ["c", ["--ranks", "2"], ["--ranks", "4"]]]) {
+    const first = await serve(t, options(disk, writer));
+    const expected = await ask(first);
+    await eventually("blocks are written", async () => (await metric(first.url, "braid_disk_cache_writes_total")) >= 6);
+    first.child.kill("SIGTERM");
+    await first.exited;
+    const second = await serve(t, options(disk, reader));
+    const again = await ask(second);
+    assert.deepEqual([again.tokens, again.logprobs], [expected.tokens, expected.logprobs], disk);
+    assert.ok(again.cached >= 96, `${again.cached} tokens were found`);
+    assert.ok(await metric(second.url, "braid_prefix_cache_disk_hit_tokens_total") >= 96);
+    second.child.kill("SIGTERM");
+    await second.exited;
+  }
+});
+
 test("adapters and newer weights are on all ranks, as they are on one process", async (t) => {
   const folder = temporaryFolder(t);
   ["one", "two"].forEach((name, i) => write_adapter(path.join(folder, name), i + 1));
@@ -194,7 +219,6 @@ test("what cannot be divided is refused with what can", async (t) => {
     return stderr;
   };
   assert.match(await refused("--ranks", "2"), /file or folder/);
-  assert.match(await refused(demo, "--ranks", "2", "--kv-disk", "/nowhere"), /--kv-disk/);
   const hosts = path.join(temporaryFolder(t), "hosts");
   writeFileSync(hosts, "localhost slots=2\n");
   const elsewhere = ["serve", "--port", "0", demo, "--ranks", "2", "--hostfile", hosts];

@@ -99,7 +99,6 @@ std::string ranks_fault(const ServeOptions& options) {
                                                                                       : "--hostfile and --ranks-listen are for --ranks";
   if (!options.models_dirs.empty() || options.files.size() != 1) return "--ranks divides one model: name its file or folder, and no other";
   if (!options.model.draft.empty()) return "--ranks contradicts --draft";
-  if (!options.disk.directory.empty()) return "--ranks contradicts --kv-disk: no rank has a whole block";
   if (options.batch.kv_verify) return "--ranks contradicts --kv-verify";
   if (options.model.ranks.count_here() == 0 && !options.model.kv_memory)
     return "--hostfile: say with --kv-memory how much each rank's pool may take: what is free here says nothing of other machines";
