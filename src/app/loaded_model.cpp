@@ -331,7 +331,7 @@ sched::SchedulerOptions scheduler_options(const LoadedModel& loaded, const Batch
   options.kv_verify = batch.kv_verify;
   options.kv_identity = loaded.kv_identity;
   options.context_length = loaded.kv.context;
-  options.draft_bytes = loaded.language_model->saved_bytes() - loaded.language_model->kv_groups().block_bytes();
+  options.draft_bytes = loaded.language_model->saved_bytes() - loaded.language_model->record_groups().block_bytes();
   options.block_tokens = block_tokens;
   options.groups = loaded.language_model->kv_groups().visibilities();
   options.block_use = loaded.language_model->kv_groups().block_use();

@@ -14,21 +14,6 @@
 namespace braid::app {
 namespace {
 
-// Heads of keys and values are divided evenly, or each rank has all of a layer that has fewer than there are ranks.
-Result<void> check_division(const model::ModelShape& shape, std::int32_t ranks) {
-  for (const model::LayerShape& layer : shape.layers) {
-    if (!layer.attends() || layer.attention.latent) continue;
-    const std::int32_t heads = layer.attention.kv_heads;
-    if (heads < ranks || heads % ranks == 0) continue;
-    std::string possible;
-    for (std::int32_t count = 1; count <= heads; ++count)
-      if (heads % count == 0) possible += fmt::format("{}{}", possible.empty() ? "" : ", ", count);
-    return invalid_argument(
-        fmt::format("--ranks {}: {} heads of keys and values cannot be divided so; {} ranks can have them", ranks, heads, possible));
-  }
-  return {};
-}
-
 // Beside this server's own program.
 std::string rank_program() {
   std::error_code error;
@@ -38,14 +23,34 @@ std::string rank_program() {
 
 }  // namespace
 
+Result<void> check_division(const model::ModelShape& shape, const RankOptions& options) {
+  const std::int32_t ranks = options.count / options.stages;
+  if (std::cmp_greater(options.stages, shape.layers.size()))
+    return invalid_argument(fmt::format("--stages {}: the model has {} layers", options.stages, shape.layers.size()));
+  if (options.stages > 1 && shape.is_recurrent())
+    return invalid_argument("--stages: a model with recurrent layers is divided among --ranks only");
+  for (const model::LayerShape& layer : shape.layers) {
+    if (!layer.attends() || layer.attention.latent) continue;
+    const std::int32_t heads = layer.attention.kv_heads;
+    if (heads < ranks || heads % ranks == 0) continue;
+    std::string possible;
+    for (std::int32_t count = 1; count <= heads; ++count)
+      if (heads % count == 0) possible += fmt::format("{}{}", possible.empty() ? "" : ", ", count);
+    return invalid_argument(fmt::format("--ranks {}: {} heads of keys and values cannot be divided so; {} ranks{} can have them",
+                                        options.count, heads, possible, options.stages > 1 ? " of a stage" : ""));
+  }
+  return {};
+}
+
 Result<std::shared_ptr<ranks::RemotePasses>> start_ranks(const ModelOptions& options, const files::GgufFile& file,
                                                          const kernels::KernelTable& table, bool saves_blocks, model::LoadOptions& load) {
   if (options.model.empty() || options.model == kEmbeddedModelName)
     return invalid_argument("--ranks: name a model file or folder that each rank can read; the embedded one is this program's alone");
   const auto shape = model::describe_model(file);
   if (!shape) return shape.error();
-  if (const Result<void> divided = check_division(*shape, options.ranks.count); !divided) return divided.error();
-  load.packing.share = {.rank = 0, .ranks = options.ranks.count};
+  if (const Result<void> divided = check_division(*shape, options.ranks); !divided) return divided.error();
+  load.packing.share = options.ranks.share();
+  load.packing.stage = options.ranks.stage();
   const ranks::Setup setup{.model = std::filesystem::absolute(options.model).string(),
                            .isa = options.isa ? static_cast<std::int32_t>(*options.isa) : -1,
                            .float_weights = model::has_float_weights(file, load.packing) ? 1 : 0,
@@ -60,10 +65,16 @@ Result<std::shared_ptr<ranks::RemotePasses>> start_ranks(const ModelOptions& opt
                            .threads = std::max(1, options.ranks.hostfile.empty() ? load.threads / options.ranks.count : load.threads)};
   const auto kv_type = static_cast<kernels::KvType>(setup.kv_type);
   const auto part = shape->kv_groups(setup.block_tokens, kv_type, load.packing.share);
-  auto blocks = ranks::RankBlocks::of(shape->kv_groups(setup.block_tokens, kv_type), part, options.ranks.count);
+  auto blocks = options.ranks.stages == 1
+                    ? ranks::RankBlocks::of(shape->kv_groups(setup.block_tokens, kv_type), part, options.ranks.count)
+                    : Result<ranks::RankBlocks>(Error{ErrorCode::kUnsupported, "no stage has a whole block (--stages)", {}});
   if (!blocks && saves_blocks) return Error{blocks.error().code, fmt::format("--kv-disk with --ranks: {}", blocks.error().message), {}};
-  ranks::GroupOptions group{
-      .ranks = options.ranks.count, .program = rank_program(), .answer_limit = options.ranks.timeout, .progress = load.progress};
+  ranks::GroupOptions group{.ranks = options.ranks.count,
+                            .stages = options.ranks.stages,
+                            .program = rank_program(),
+                            .load_limit = 10 * options.ranks.timeout,
+                            .answer_limit = options.ranks.timeout,
+                            .progress = load.progress};
   if (!options.ranks.hostfile.empty()) {
     Result<HostList> hosts = read_hostfile(options.ranks.hostfile);
     if (!hosts) return hosts.error();

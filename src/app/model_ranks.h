@@ -12,6 +12,10 @@
 
 namespace braid::app {
 
+// Whether a model can be divided so: heads of keys and values evenly among the ranks of a stage, or each has all of a layer that has fewer
+// than there are ranks. kInvalidArgument: with the numbers that do.
+Result<void> check_division(const model::ModelShape& shape, const RankOptions& options);
+
 // `saves_blocks`: for a cache that is elsewhere than the pool. Starts them and lets them load; `load` is what the model is then loaded with here, without weights. On the thread that loads.
 Result<std::shared_ptr<ranks::RemotePasses>> start_ranks(const ModelOptions& options, const files::GgufFile& file,
                                                          const kernels::KernelTable& table, bool saves_blocks, model::LoadOptions& load);

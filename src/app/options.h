@@ -7,6 +7,8 @@
 #include "files/mapping.h"
 #include "images/fetch.h"
 #include "kernels/kernel_table.h"
+#include "model/share.h"
+#include "model/stage.h"
 #include "net/service/server_options.h"
 
 #include <chrono>
@@ -24,9 +26,14 @@ namespace braid::app {
 // Processes that compute one model together.
 struct RankOptions {
   std::int32_t count = 1;
+  std::int32_t stages = 1;                    // parts of the layers, one after the other, among which they are divided
   std::string hostfile = {};                  // where mpirun starts them; empty: on this machine
   std::string listen = {};                    // HOST:PORT where they reach the server; empty: this machine alone
   std::chrono::milliseconds timeout{30'000};  // of a pass: one that takes longer counts as lost
+
+  // What the largest of them has: of the last stage, which is never smaller than another.
+  model::Share share() const { return {.rank = 0, .ranks = count / stages}; }
+  model::Stage stage() const { return {.index = stages - 1, .count = stages}; }
 
   // Processes of this machine that each take what a model of its share does; 0: all are elsewhere.
   std::int32_t count_here() const { return hostfile.empty() ? count : 0; }
@@ -249,6 +256,14 @@ struct MergeCommandOptions {
   std::string input;  // the first part
   std::string output;
   bool force = false;
+};
+
+struct PlanOptions {
+  ModelOptions model;
+  std::int32_t hosts = 8;
+  std::uint64_t bandwidth = 1'250'000'000;  // bytes in a second, from one machine to another
+  std::int32_t latency_us = 50;
+  std::uint64_t memory_bandwidth = 40'000'000'000;  // of one machine, likewise
 };
 
 struct ModelReportOptions {

@@ -86,6 +86,19 @@ KvGroups KvGroups::none(std::size_t layers, std::int32_t block_tokens, kernels::
   return {.groups = {{{0, 0}, layout_of({}, 0, block_tokens, type)}}, .places = std::vector<KvPlace>(layers, {kNoGroup, 0})};
 }
 
+KvGroups KvGroups::of_layers(std::size_t begin, std::size_t end) const {
+  KvGroups own = *this;
+  for (KvGroup& group : own.groups) group.layout.layers = 0;
+  for (std::size_t layer = 0; layer < places.size(); ++layer) {
+    KvPlace& place = own.places[layer];
+    if (place.group == kNoGroup) continue;
+    place = layer < begin || layer >= end ? KvPlace{kNoGroup, 0}
+                                          : KvPlace{place.group, own.groups[static_cast<std::size_t>(place.group)].layout.layers++};
+  }
+  own.least_block_bytes = std::max<std::size_t>(own.least_block_bytes, 64);  // also where none of them stores anything
+  return own;
+}
+
 std::size_t KvGroups::block_bytes() const {
   std::size_t most = least_block_bytes;
   for (const KvGroup& group : groups) most = std::max(most, group.layout.block_bytes());

@@ -36,6 +36,9 @@ struct KvGroups {
   static KvGroups none(std::size_t layers, std::int32_t block_tokens, kernels::KvType type);
   static KvGroups one(const KvLayout& layout, const step::Visibility& visibility = {});
 
+  // Of these layers alone, in as many groups, which see the same.
+  KvGroups of_layers(std::size_t begin, std::size_t end) const;
+
   std::int32_t count() const { return static_cast<std::int32_t>(groups.size()); }
   const KvLayout& layout(std::int32_t group) const { return groups[static_cast<std::size_t>(group)].layout; }
   std::int32_t block_tokens() const { return groups.front().layout.block_tokens; }

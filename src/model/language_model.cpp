@@ -27,6 +27,12 @@ struct Dimensions {
   WorkspaceShape workspace;
 };
 
+KvGroups kv_of_stage(const ModelShape& model, std::int32_t block_tokens, kernels::KvType type, const Packing& packing) {
+  KvGroups all = model.kv_groups(block_tokens, type, packing.share);
+  if (packing.stage.count == 1) return all;
+  return all.of_layers(packing.stage.begin(model.layers.size()), packing.stage.end(model.layers.size()));
+}
+
 Result<Dimensions> read_dimensions(const files::GgufFile& file, const kernels::KernelTable& table, const LoadOptions& options,
                                    int members) {
   auto model = describe_model(file);
@@ -48,7 +54,7 @@ Result<Dimensions> read_dimensions(const files::GgufFile& file, const kernels::K
   if (!options.heads || options.eagle != nullptr || options.passes != nullptr || options.exchange != nullptr) model->prediction.reset();
   return Dimensions{.model = *model,
                     .context = context,
-                    .kv = model->kv_groups(block, options.kv_type.value_or(table.kv_type), options.packing.share),
+                    .kv = kv_of_stage(*model, block, options.kv_type.value_or(table.kv_type), options.packing),
                     .workspace = {.rows = options.pass_rows,
                                   .logit_rows = logit_rows_at_once(model->vocab, options.pass_rows),
                                   .members = members,

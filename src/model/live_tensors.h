@@ -25,6 +25,7 @@ class LiveTensors {
 
   std::optional<Error> error() const { return std::nullopt; }
   bool has(const std::string& name) const { return name == own_output_ + ".weight"; }
+  void own(bool /*is_own*/) const {}
 
   void vector(const std::string& name, std::int64_t size, Presence presence, const std::vector<float>& values) {
     if (presence != Presence::kAbsent && !values.empty()) tell(name, {size}, values);

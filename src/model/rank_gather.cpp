@@ -5,6 +5,22 @@
 #include <numeric>
 
 namespace braid::model {
+namespace {
+
+// Adds to `seconds` what passes until its end.
+class Timed {
+ public:
+  explicit Timed(double& seconds) : seconds_(seconds) {}
+  ~Timed() { seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
+  Timed(const Timed&) = delete;
+  Timed& operator=(const Timed&) = delete;
+
+ private:
+  double& seconds_;
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
 
 void RankGather::gather(std::span<const PreparedProduct> products) {
   if (std::ranges::all_of(products, [](const PreparedProduct& product) { return product.product.stays_apart; })) return;
@@ -26,6 +42,22 @@ void RankGather::gather(const Rows& rows, std::int64_t count, std::int64_t width
   });
 }
 
+void RankGather::pass_on(const Rows& rows, std::int64_t count, std::int64_t width) {
+  own_.resize(static_cast<std::size_t>(count * width));
+  for (std::int64_t row = 0; row < count; ++row) std::copy_n(rows[row], width, own_.data() + row * width);
+  const Timed timed(seconds_);
+  relay_->pass_on(own_);
+}
+
+void RankGather::take(const Rows& rows, std::int64_t count, std::int64_t width) {
+  all_.resize(static_cast<std::size_t>(count * width));
+  {
+    const Timed timed(seconds_);
+    relay_->take(all_);
+  }
+  for (std::int64_t row = 0; row < count; ++row) std::copy_n(all_.data() + row * width, width, rows[row]);
+}
+
 template <class ColumnsOf>
 void RankGather::gather_parts(std::size_t parts, ColumnsOf&& columns_of) {
   counts_.assign(static_cast<std::size_t>(share_.ranks), 0);
@@ -38,9 +70,8 @@ void RankGather::gather_parts(std::size_t parts, ColumnsOf&& columns_of) {
     const Columns columns = columns_of(share_.rank, i);
     for (std::int64_t row = 0; row < columns.count; ++row) out = std::copy_n(columns.rows[row] + columns.begin, columns.width(), out);
   }
-  const auto begin = std::chrono::steady_clock::now();
+  const Timed timed(seconds_);
   exchange_->gather(own_, counts_, all_);
-  seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   const float* in = all_.data();
   for (std::int32_t rank = 0; rank < share_.ranks; ++rank) {
     if (rank == share_.rank) {

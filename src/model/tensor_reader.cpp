@@ -96,15 +96,25 @@ void TensorReader::matrix(const LinearShape& shape, kernels::PackedMatrix& out, 
   const std::int64_t stored_outputs = shape.stored_outputs > 0 ? shape.stored_outputs : shape.outputs;
   const files::GgufTensor* tensor = find(shape.name + ".weight", {shape.inputs, stored_outputs}, Presence::kRequired);
   if (tensor != nullptr) return note(*tensor, shape, 0, use, out);
-  kept_.push_back(out.data);
+  kept_.push_back(begin_of(out, use));
+}
+
+kernels::PanelRange TensorReader::panels_of(const kernels::PackedMatrix& matrix, ReadBy use) const {
+  return use == ReadBy::kRows ? kernels::PanelRange{0, matrix.panels()} : share_.panels(matrix.panels());
+}
+
+// Kernels count from the first panel of all, which another rank may have.
+const std::byte* TensorReader::begin_of(const kernels::PackedMatrix& matrix, ReadBy use) const {
+  return matrix.data == nullptr ? nullptr : matrix.data + bytes_of(matrix, {0, panels_of(matrix, use).begin});
 }
 
 void TensorReader::note(const files::GgufTensor& tensor, const LinearShape& shape, std::int64_t skipped, ReadBy use,
                         kernels::PackedMatrix& out) {
   const kernels::WeightType type = packed_type(tensor, shape);
-  const std::uint32_t number = partial_ ? out.number : matrices() + 1;
+  const std::uint32_t number = partial_ ? out.number : ++numbered_;
   out = {.type = type, .outputs = shape.outputs, .inputs = shape.inputs, .data = nullptr, .number = number};
-  const kernels::PanelRange panels = use == ReadBy::kRows ? kernels::PanelRange{0, out.panels()} : share_.panels(out.panels());
+  if (!is_own_) return;
+  const kernels::PanelRange panels = panels_of(out, use);
   matrices_.push_back({&tensor, shape, skipped, &out, packed_bytes_, panels});
   packed_bytes_ += (bytes_of(out, panels) + kPackedAlignment - 1) / kPackedAlignment * kPackedAlignment;
 }
@@ -125,7 +135,7 @@ void TensorReader::expert(const LinearShape& shape, std::int32_t index, std::int
   if (const auto* tensor = find(shape.name + ".weight", {shape.inputs, stored, count}, Presence::kRequired)) {
     note(*tensor, shape, index * stored, ReadBy::kProducts, out);
   } else {
-    kept_.push_back(out.data);
+    kept_.push_back(begin_of(out, ReadBy::kProducts));
   }
   if (shape.bias == Presence::kAbsent || (shape.bias == Presence::kOptional && !has(shape.name + ".bias"))) return;
   std::vector<float> all;

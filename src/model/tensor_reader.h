@@ -46,6 +46,9 @@ class TensorReader {
   // A kernel of `taps` for each channel, which a file has side by side: [taps, width].
   void kernel(const std::string& name, std::int64_t width, std::int32_t taps, std::vector<float>& out);
 
+  // Whether matrices that are noted from now on are packed; those that are not have no data.
+  void own(bool is_own) { is_own_ = is_own; }
+
   // Notes a matrix for pack(); `out` must stay where it is until then.
   void matrix(const LinearShape& shape, kernels::PackedMatrix& out, ReadBy use = ReadBy::kProducts);
 
@@ -62,10 +65,11 @@ class TensorReader {
   void refuse_others(std::string_view architecture);
 
   std::size_t packed_bytes() const { return packed_bytes_; }
-  std::uint32_t matrices() const { return static_cast<std::uint32_t>(matrices_.size()); }
+  std::uint32_t matrices() const { return numbered_; }
 
-  // The data of matrices that stayed what they were.
+  // The data of matrices that stayed what they were, where it begins.
   const std::vector<const std::byte*>& kept() const { return kept_; }
+  const std::byte* begin_of(const kernels::PackedMatrix& matrix, ReadBy use) const;
 
   // Packs what matrix() noted into one mapping and completes the matrices.
   Result<files::Mapping> pack(kernels::ThreadTeam& team, const files::Progress& progress, files::HugePages pages) const;
@@ -83,6 +87,7 @@ class TensorReader {
     kernels::PanelRange panels;
   };
 
+  kernels::PanelRange panels_of(const kernels::PackedMatrix& matrix, ReadBy use) const;
   std::size_t bytes_of(const kernels::PackedMatrix& matrix, const kernels::PanelRange& panels) const;
   kernels::WeightType packed_type(const files::GgufTensor& tensor, const LinearShape& shape) const;
   void pack_panels(const Noted& noted, std::int64_t begin, std::int64_t end, std::byte* packed) const;
@@ -101,6 +106,8 @@ class TensorReader {
   std::vector<Noted> matrices_;
   std::vector<const std::byte*> kept_;
   std::size_t packed_bytes_ = 0;
+  std::uint32_t numbered_ = 0;  // matrices
+  bool is_own_ = true;
 };
 
 }  // namespace braid::model

@@ -15,9 +15,11 @@ Transformer::Transformer(const ModelShape& model, const Weights& weights, std::s
       delta_(table, team, products_, residual_), feed_forward_(table, team, products_, residual_) {}
 
 Transformer::PassState Transformer::begin(const step::Pass& pass, Workspace& space) const {
+  const auto rows = static_cast<std::int64_t>(pass.tokens.size());
   space.adapted.begin(pass, adapters_);
   embed(pass, space);
-  return {.layer = 0, .rows = static_cast<std::int64_t>(pass.tokens.size())};
+  if (!stage().is_first()) products_.ranks()->take(space.residual, rows, model_.embedding);
+  return {.layer = stage().begin(model_.layers.size()), .rows = rows};
 }
 
 bool Transformer::advance(const step::Pass& pass, const KvArena& kv, Workspace& space, PassState& state) const {
@@ -48,7 +50,9 @@ bool Transformer::advance(const step::Pass& pass, const KvArena& kv, Workspace& 
   if (shape.attends()) attention_.attend(state.rows, shape, model_.layer_visibility(i), layer, kv.layer(index), space);
   if (!shape.parallel && shape.feeds()) feed_forward_.run(state.rows, shape, layer, space);
   if (!is_last && std::cmp_less(state.layer, pass.given_parts)) add_given(pass, index + 1, space);
-  return !is_last;
+  if (is_last || state.layer < stage().end(model_.layers.size())) return !is_last;
+  products_.ranks()->pass_on(space.residual, state.rows, model_.embedding);
+  return false;
 }
 
 void Transformer::replay(const step::Pass& pass, const KvArena& kv, Workspace& space) const {
@@ -130,32 +134,35 @@ std::int64_t Transformer::keep_rows(std::span<const std::int32_t> picked, const 
   return to;
 }
 
+// What the first stage begins with, and the angles, which all stages need.
 void Transformer::embed(const step::Pass& pass, Workspace& space) const {
-  const bool has_positions = !model_.input.positions.empty();
+  const bool is_first = stage().is_first();
   team_.for_chunks(static_cast<std::int64_t>(pass.tokens.size()), kRowChunk, [&](std::int64_t begin, std::int64_t end, int member) {
     auto* scratch = reinterpret_cast<float*>(space.scratch_of(member));
     for (std::int64_t row = begin; row < end; ++row) {
       const step::PassToken& token = pass.tokens[static_cast<std::size_t>(row)];
-      if (token.given != step::PassToken::kEmbedded) {
-        std::copy_n(given_of(pass, token, 0), model_.embedding, space.residual[row]);
-      } else {
-        table_.unpack_row(weights_.embedding, token.token, space.residual[row]);
-        if (const AdapterSet* set = space.adapted.of_row(row))
-          products_.low_rank().embed(*set, weights_.embedding, token.token, space.residual[row]);
-        if (model_.input.scale != 1.0F)
-          std::transform(space.residual[row], space.residual[row] + model_.embedding, space.residual[row],
-                         [&](float x) { return x * model_.input.scale; });
-      }
-      if (has_positions) {
-        table_.unpack_row(weights_.positions, token.position, scratch);
-        table_.add(space.residual[row], scratch, model_.embedding);
-      }
-      if (model_.input.norm.kind != NormShape::Kind::kNone)
-        normalise(table_, model_.input.norm, weights_.embedding_norm, space.residual[row], space.residual[row]);
+      if (is_first) embed(pass, row, scratch, space);
       for (std::size_t i = 0; i < ropes_.size(); ++i)
         ropes_[i].fill(token.position + token.shift, token.down, token.across, space.angles[i].cos_of(row), space.angles[i].sin_of(row));
     }
   });
+}
+
+void Transformer::embed(const step::Pass& pass, std::int64_t row, float* scratch, Workspace& space) const {
+  const step::PassToken& token = pass.tokens[static_cast<std::size_t>(row)];
+  float* const out = space.residual[row];
+  if (token.given != step::PassToken::kEmbedded) {
+    std::copy_n(given_of(pass, token, 0), model_.embedding, out);
+  } else {
+    table_.unpack_row(weights_.embedding, token.token, out);
+    if (const AdapterSet* set = space.adapted.of_row(row)) products_.low_rank().embed(*set, weights_.embedding, token.token, out);
+    if (model_.input.scale != 1.0F) std::transform(out, out + model_.embedding, out, [&](float x) { return x * model_.input.scale; });
+  }
+  if (!model_.input.positions.empty()) {
+    table_.unpack_row(weights_.positions, token.position, scratch);
+    table_.add(out, scratch, model_.embedding);
+  }
+  if (model_.input.norm.kind != NormShape::Kind::kNone) normalise(table_, model_.input.norm, weights_.embedding_norm, out, out);
 }
 
 }  // namespace braid::model

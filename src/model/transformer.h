@@ -61,7 +61,9 @@ class Transformer {
   void hidden(std::int64_t picked, const Workspace& space, float* out) const;
 
  private:
+  Stage stage() const { return products_.ranks() != nullptr ? products_.ranks()->stage() : Stage{}; }
   void embed(const step::Pass& pass, Workspace& space) const;
+  void embed(const step::Pass& pass, std::int64_t row, float* scratch, Workspace& space) const;
   const float* given_of(const step::Pass& pass, const step::PassToken& token, std::int32_t part) const;
   void add_given(const step::Pass& pass, std::int32_t part, Workspace& space) const;
   void finish_logits(std::int64_t count, Workspace& space) const;

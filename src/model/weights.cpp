@@ -158,18 +158,25 @@ void read_rope_divisors(auto& reader, const RopeParameters& rope, std::int32_t c
   reader.vector(stretched ? rope.stretched_divisors : rope.divisors, rope.rotated / 2, rope.divided, out);
 }
 
-void read_model(auto& reader, const ModelShape& model, std::int32_t context, Weights& weights) {
+// Of what other stages compute, matrices are noted and not packed.
+void read_model(auto& reader, const ModelShape& model, std::int32_t context, const Stage& stage, Weights& weights) {
   const auto table = [&](const std::string& name, std::int64_t rows) {
     return LinearShape{.name = name, .inputs = model.embedding, .outputs = rows};
   };
+  const bool is_tied = !reader.has(model.output.name + ".weight");
+  reader.own(stage.is_first() || (is_tied && stage.is_last()));
   if (!model.input.name.empty()) reader.matrix(table(model.input.name, model.vocab), weights.embedding, ReadBy::kRows);
   read_norm(reader, model.input.norm, weights.embedding_norm);
   if (!model.input.positions.empty()) reader.matrix(table(model.input.positions, model.context_length), weights.positions, ReadBy::kRows);
   weights.layers.resize(model.layers.size());
-  for (std::size_t i = 0; i < model.layers.size() && !reader.error(); ++i) read_layer(reader, model.layers[i], weights.layers[i]);
+  for (std::size_t i = 0; i < model.layers.size() && !reader.error(); ++i) {
+    reader.own(stage.has(i, model.layers.size()));
+    read_layer(reader, model.layers[i], weights.layers[i]);
+  }
+  reader.own(stage.is_last());
   read_norm(reader, model.output.norm, weights.output_norm);
   const std::int64_t outputs = model.output.rows > 0 ? model.output.rows : model.vocab;
-  if (reader.has(model.output.name + ".weight")) reader.matrix(table(model.output.name, outputs), weights.output);
+  if (!is_tied) reader.matrix(table(model.output.name, outputs), weights.output);
   reader.vector(model.output.name + ".bias", model.vocab, model.output.bias, weights.output_bias);
   weights.rope_divisors.resize(model.rotary.size());
   for (std::size_t i = 0; i < model.rotary.size(); ++i) read_rope_divisors(reader, model.rotary[i], context, weights.rope_divisors[i]);
@@ -198,9 +205,9 @@ TensorReader reader_of(const files::GgufFile& file, const kernels::KernelTable& 
 
 // All that is no matrix, and notes the matrices.
 std::optional<Error> read_values(TensorReader& reader, const files::GgufFile& file, const ModelShape& model, std::int32_t context,
-                                 Weights& weights) {
+                                 const Stage& stage, Weights& weights) {
   weights.head = ClassHead::read(file, reader, model.embedding, std::move(weights.head));
-  read_model(reader, model, context, weights);
+  read_model(reader, model, context, stage, weights);
   const auto usable = [](float divisor) { return std::isfinite(divisor) && divisor > 1e-6F; };
   const auto all_usable = [&](const std::vector<float>& divisors) { return std::ranges::all_of(divisors, usable); };
   if (!reader.error() && !std::ranges::all_of(weights.rope_divisors, all_usable))
@@ -210,14 +217,14 @@ std::optional<Error> read_values(TensorReader& reader, const files::GgufFile& fi
 
 // Fills everything but the matrices' data; `weights` must stay where it is until they are packed.
 std::optional<Error> read_checked(TensorReader& reader, const files::GgufFile& file, const ModelShape& model, std::int32_t context,
-                                  Weights& weights) {
+                                  const Stage& stage, Weights& weights) {
   // A hostile layer count must not make us reserve memory for layers that the file cannot have.
   if (model.layers.size() > file.tensors().size())
     return Error{ErrorCode::kBadFile,
                  fmt::format("{}: {}.block_count is {}, but the file has {} tensors only", file.name(), model.architecture,
                              model.layers.size(), file.tensors().size()),
                  {}};
-  if (auto error = read_values(reader, file, model, context, weights)) return error;
+  if (auto error = read_values(reader, file, model, context, stage, weights)) return error;
   weights.packed_bytes = reader.packed_bytes();
   weights.matrices = reader.matrices() + 1;
   weights.parameters = parameters_of(file);
@@ -237,7 +244,7 @@ void tell_values(const Weights& weights, const ModelShape& model, std::int32_t c
   LiveTensors live(table, weights.output.data != weights.embedding.data ? model.output.name : std::string(), sink);
   Weights told = weights;  // which stays what it is
   live.head(weights.head);
-  read_model(live, model, context, told);
+  read_model(live, model, context, {}, told);
 }
 
 bool has_float_weights(const files::GgufFile& file, const Packing& packing) {
@@ -255,11 +262,11 @@ Result<Weights> load_weights(const files::GgufFile& file, const ModelShape& mode
                              kernels::ThreadTeam& team, const files::Progress& progress, const Packing& packing, files::HugePages pages) {
   TensorReader reader = reader_of(file, table, packing);
   Weights weights;
-  if (auto error = read_checked(reader, file, model, context, weights)) return *error;
+  if (auto error = read_checked(reader, file, model, context, packing.stage, weights)) return *error;
   auto storage = reader.pack(team, progress, pages);
   if (!storage) return storage.error();
   weights.storage.push_back(std::make_shared<const files::Mapping>(std::move(*storage)));
-  if (weights.output.data == nullptr) tie_output(weights);
+  if (weights.output.inputs == 0) tie_output(weights);
   return weights;
 }
 
@@ -269,7 +276,7 @@ Result<Weights> newer_weights(const Weights& older, const files::GgufFile& file,
   TensorReader reader = reader_of(file, table, packing, true);
   Weights weights = older;
   const bool is_tied = older.output.data == older.embedding.data;
-  if (auto error = read_values(reader, file, model, context, weights)) return *error;
+  if (auto error = read_values(reader, file, model, context, packing.stage, weights)) return *error;
   weights.storage.clear();
   if (reader.packed_bytes() > 0) {
     auto storage = reader.pack(team, {}, pages);
@@ -277,9 +284,10 @@ Result<Weights> newer_weights(const Weights& older, const files::GgufFile& file,
     weights.storage.push_back(std::make_shared<const files::Mapping>(std::move(*storage)));
   }
   if (is_tied) tie_output(weights);
+  const std::byte* output = reader.begin_of(weights.output, is_tied ? ReadBy::kRows : ReadBy::kProducts);
   for (const auto& shared : older.storage) {
     const auto lies_in = [&](const std::byte* data) { return data >= shared->data() && data < shared->data() + shared->size(); };
-    if (lies_in(weights.output.data) || std::ranges::any_of(reader.kept(), lies_in)) weights.storage.push_back(shared);
+    if (lies_in(output) || std::ranges::any_of(reader.kept(), lies_in)) weights.storage.push_back(shared);
   }
   return weights;
 }
@@ -288,7 +296,7 @@ Result<Weights> check_weights(const files::GgufFile& file, const ModelShape& mod
                               const Packing& packing) {
   TensorReader reader = reader_of(file, table, packing);
   Weights weights;
-  if (auto error = read_checked(reader, file, model, context, weights)) return *error;
+  if (auto error = read_checked(reader, file, model, context, packing.stage, weights)) return *error;
   if (weights.output.inputs == 0) tie_output(weights);
   return weights;
 }

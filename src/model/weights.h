@@ -9,6 +9,7 @@
 #include "model/class_head.h"
 #include "model/model_shape.h"
 #include "model/share.h"
+#include "model/stage.h"
 
 #include <cstdint>
 #include <memory>
@@ -26,6 +27,7 @@ struct Packing {
   // 512 inputs instead of 32: faster, and farther from what the file says (perf/accuracy.md).
   bool rotated = false;
   Share share = {};  // whose outputs are packed
+  Stage stage = {};  // whose layers are
 };
 
 // Whether most bytes of a model's matrices stay floats when they are packed so.

@@ -27,7 +27,7 @@ enum class Kind : std::uint32_t {
   kValues,        // first rank → server: floats
   kFailure,       // rank → server: a sentence; it is its last
   kDone,          // rank → server: it has computed the pass
-  kProgress,      // first rank → server, before kReady
+  kProgress,      // rank → server, before kReady
   kSave,          // server → ranks: blocks; each answers with kValues, what it has of them
   kLoad,          // server → a rank: blocks, and what it is to have of them
   // Of the second line, while passes run on the first.

@@ -50,7 +50,8 @@ std::vector<std::string> command_of(const GroupOptions& options) {
     command.insert(command.end(), {"--hostfile", options.hostfile});
   }
   if (geteuid() == 0) command.emplace_back("--allow-run-as-root");  // with the rights that the server has already
-  command.insert(command.end(), {"-x", "BRAID_RANKS_SERVER", "-x", "BRAID_RANKS_KEY", "-x", "BRAID_RANKS_LIMIT", options.program});
+  command.insert(command.end(), {"-x", "BRAID_RANKS_SERVER", "-x", "BRAID_RANKS_KEY", "-x", "BRAID_RANKS_LIMIT", "-x", "BRAID_RANKS_STAGES",
+                                 options.program});
   return command;
 }
 
@@ -61,6 +62,7 @@ std::vector<std::string> environment_of(const std::string& address, const std::s
   variables.push_back("BRAID_RANKS_SERVER=" + address);
   variables.push_back("BRAID_RANKS_KEY=" + key);
   variables.push_back(fmt::format("BRAID_RANKS_LIMIT={}", options.answer_limit.count()));
+  variables.push_back(fmt::format("BRAID_RANKS_STAGES={}", options.stages));
   return variables;
 }
 
@@ -76,6 +78,21 @@ bool wait_for_one(std::span<pollfd> all, Clock::time_point end, const std::funct
     if (ready > 0) return true;
     if (ready == 0 && Clock::now() >= end) return false;
   }
+}
+
+// What all of them have said, and of sizes the largest; where they compute in different ways, their bits differ.
+Result<Ready> agreed(std::span<const std::optional<Ready>> ready) {
+  Ready all = *ready.front();
+  for (std::size_t rank = 0; rank < ready.size(); ++rank) {
+    if (ready[rank]->isa != all.isa || ready[rank]->kv_type != all.kv_type)
+      return Error{ErrorCode::kUnsupported,
+                   fmt::format("rank 0 computes as {} and rank {} as {}: give --isa and --kv-dtype, so that all do the same", all.isa, rank,
+                               ready[rank]->isa),
+                   {}};
+    all.weight_bytes = std::max(all.weight_bytes, ready[rank]->weight_bytes);
+    all.block_bytes = std::max(all.block_bytes, ready[rank]->block_bytes);
+  }
+  return all;
 }
 
 }  // namespace
@@ -161,33 +178,52 @@ Result<void> RankGroup::allocate(std::int32_t blocks) {
   return ready ? Result<void>{} : ready.error();
 }
 
-Result<Ready> RankGroup::ready_of(std::size_t rank) {
-  LoadStage stage{"ranks", 0, 0};
+// Each is heard as it speaks, so that one that says nothing is found while others still load.
+Result<Ready> RankGroup::ready_of_all() {
+  std::vector<std::optional<Ready>> ready(channels_.size());
+  std::vector<Clock::time_point> silent_until(channels_.size(), Clock::now() + options_.load_limit);
+  LoadStage stage{"ranks", 0, 0};  // of the first one
   const Tick tick = [this, &stage] {
     if (options_.progress) options_.progress(stage.what, stage.done, stage.total);
   };
-  for (;;) {
-    const auto message = receive_from(channels_, rank, options_.load_limit, tick);
-    if (!message) return message.error();
-    Ready ready;
-    if ((*message)->kind == Kind::kReady && read((*message)->bytes, ready)) return ready;
-    if ((*message)->kind != Kind::kProgress || !read((*message)->bytes, stage)) return lost(rank, "it says what is not understood");
+  for (std::vector<pollfd> all(channels_.size());;) {
+    Clock::time_point end = Clock::time_point::max();
+    std::size_t quietest = channels_.size();
+    for (std::size_t rank = 0; rank < channels_.size(); ++rank) {
+      all[rank] = {channels_[rank].socket(), static_cast<short>(ready[rank] ? POLLRDHUP : POLLIN), 0};
+      if (!ready[rank] && silent_until[rank] < end) end = silent_until[quietest = rank];
+    }
+    if (quietest == channels_.size()) return agreed(ready);
+    if (!wait_for_one(all, end, tick)) return lost(quietest, "it says nothing while it loads");
+    for (std::size_t rank = 0; rank < channels_.size(); ++rank) {
+      if (all[rank].revents == 0) continue;
+      if (ready[rank]) return why_gone(channels_[rank], rank);
+      if (const Result<void> heard = hear_loading(rank, ready[rank], stage); !heard) return heard.error();
+      silent_until[rank] = Clock::now() + options_.load_limit;
+    }
   }
 }
 
-Result<Ready> RankGroup::ready_of_all() {
-  std::vector<Ready> all;
-  for (std::size_t rank = 0; rank < channels_.size(); ++rank) {
-    Result<Ready> ready = ready_of(rank);
-    if (!ready) return ready;
-    all.push_back(std::move(*ready));
-    if (all[rank].isa != all.front().isa || all[rank].kv_type != all.front().kv_type)
-      return Error{ErrorCode::kUnsupported,
-                   fmt::format("rank 0 computes as {} and rank {} as {}: give --isa and --kv-dtype, so that all do the same",
-                               all.front().isa, rank, all[rank].isa),
-                   {}};
+Result<void> RankGroup::hear_loading(std::size_t rank, std::optional<Ready>& ready, LoadStage& stage) {
+  const auto message = channels_[rank].receive(options_.answer_limit);
+  if (!message) return lost(rank, message.error().message);
+  const Bytes& bytes = (*message)->bytes;
+  switch ((*message)->kind) {
+    case Kind::kFailure:
+      return failure_of(bytes);
+    case Kind::kReady:
+      if (!read(bytes, ready.emplace())) break;
+      return {};
+    case Kind::kProgress: {
+      LoadStage own;
+      if (!read(bytes, own)) break;
+      if (rank == 0) stage = std::move(own);
+      return {};
+    }
+    default:
+      break;
   }
-  return all.front();
+  return lost(rank, "it says what is not understood");
 }
 
 Result<void> RankGroup::tell(Kind kind, std::span<const std::byte> bytes) {

@@ -7,6 +7,7 @@
 #include "ranks/child_process.h"
 #include "ranks/message.h"
 #include "ranks/rank_watch.h"
+#include "ranks/seat.h"
 
 #include <atomic>
 #include <chrono>
@@ -23,14 +24,15 @@ namespace braid::ranks {
 
 struct GroupOptions {
   std::int32_t ranks = 2;
-  std::string hostfile = {};                        // as mpirun takes it; empty: all on this machine
-  std::string hosts = {};                           // "a:1,b:1" instead of a hostfile
-  std::string listen = "127.0.0.1:0";               // where ranks reach the server; with a hostfile an address that other machines see
-  std::string mpirun = "mpirun";                    // looked for in PATH
-  std::string program = "braid-rank";               // on each machine
-  std::chrono::milliseconds start_limit{60'000};    // until all have come
-  std::chrono::milliseconds load_limit{1'800'000};  // without progress, until all have loaded
-  std::chrono::milliseconds answer_limit{30'000};   // of a pass
+  std::int32_t stages = 1;
+  std::string hostfile = {};                       // as mpirun takes it; empty: all on this machine
+  std::string hosts = {};                          // "a:1,b:1" instead of a hostfile
+  std::string listen = "127.0.0.1:0";              // where ranks reach the server; with a hostfile an address that other machines see
+  std::string mpirun = "mpirun";                   // looked for in PATH
+  std::string program = "braid-rank";              // on each machine
+  std::chrono::milliseconds start_limit{60'000};   // until all have come
+  std::chrono::milliseconds load_limit{300'000};   // for which one that loads may say nothing
+  std::chrono::milliseconds answer_limit{30'000};  // of a pass
   // Of the first rank; called ten times a second, and more, by the thread that loads while it waits. What it throws ends the wait.
   files::Progress progress = {};
 };
@@ -48,7 +50,7 @@ class RankGroup {
 
   std::int32_t size() const { return options_.ranks; }
 
-  // All load. kUnsupported: they disagree in tier or KV type, whose bits differ.
+  // All load; of sizes the largest. kUnsupported: they disagree in tier or KV type, whose bits differ.
   Result<Ready> set_up(const Setup& setup);
   // All make a pool of so many blocks.
   Result<void> allocate(std::int32_t blocks);
@@ -60,7 +62,9 @@ class RankGroup {
   // To one of them, likewise.
   Result<void> tell(std::size_t rank, Kind kind, std::span<const std::byte> bytes);
   // What one says next; errors as above. Valid until the next call for this rank.
-  Result<std::span<const std::byte>> values(std::size_t rank = 0);
+  Result<std::span<const std::byte>> values(std::size_t rank);
+  // The rank that says what all have computed.
+  std::size_t speaker() const { return static_cast<std::size_t>(Seat::speaker(options_.ranks, options_.stages)); }
 
   // What is handed out beside passes, as one message or several: returns when each rank has taken it, or has refused it. kUnsupported: one
   // has; kModelNotLoaded: one is gone. Any thread, one at a time.
@@ -82,8 +86,8 @@ class RankGroup {
   RankGroup(GroupOptions options, std::optional<ChildProcess> job) : options_(std::move(options)), job_(std::move(job)) {}
 
   Result<void> admit_all(Listener& listener, const std::string& key);
-  Result<Ready> ready_of(std::size_t rank);
   Result<Ready> ready_of_all();
+  Result<void> hear_loading(std::size_t rank, std::optional<Ready>& ready, LoadStage& stage);
   Result<const Channel::Message*> receive_from(std::vector<Channel>& lines, std::size_t rank, std::chrono::milliseconds limit,
                                                const Tick& tick);
   Error why_gone(Channel& line, std::size_t rank);

@@ -23,7 +23,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Of the first rank, which is shown; of the others, which say by it that they live.
 constexpr std::chrono::milliseconds kProgressInterval{200};
+constexpr std::chrono::milliseconds kLifeInterval{1000};
 
 struct OpenedModel {
   files::GgufFile file;
@@ -88,11 +90,10 @@ class SecondLine {
   std::thread thread_;
 };
 
-// One rank's conversation with the server. The first rank tells results; the others compute the same and keep them.
+// One rank's conversation with the server. One rank of the last stage tells results; the others of it compute the same and keep them.
 class Conversation {
  public:
-  Conversation(const Lines& lines, const model::Share& share, model::Exchange& exchange)
-      : server_(lines.passes), second_(lines.second), share_(share), exchange_(exchange) {}
+  Conversation(const Lines& lines, const Seat& seat) : server_(lines.passes), second_(lines.second), seat_(seat) {}
 
   Result<void> answer(const Channel::Message& message) {
     if (message.kind == Kind::kSetup) return set_up(message.bytes);
@@ -134,7 +135,7 @@ class Conversation {
     if (!read(bytes, setup)) return broken();
     auto opened = open_weights(setup.model);
     if (!opened) return opened.error();
-    auto loaded = RankModel::load(opened->file, std::move(opened->tensors), setup, share_, exchange_, progress());
+    auto loaded = RankModel::load(opened->file, std::move(opened->tensors), setup, seat_, progress());
     if (!loaded) return loaded.error();
     model_ = std::move(*loaded);
     taker_.emplace(second_, *model_);
@@ -153,8 +154,8 @@ class Conversation {
     return [this, next = Clock::time_point()](std::string_view what, std::uint64_t done, std::uint64_t total) mutable {
       if (server_.is_hung_up()) throw std::runtime_error("the server is gone");
       const Clock::time_point now = Clock::now();
-      if (share_.rank != 0 || now < next) return;
-      next = now + kProgressInterval;
+      if (now < next) return;
+      next = now + (seat_.rank == 0 ? kProgressInterval : kLifeInterval);
       write(LoadStage{std::string(what), done, total}, out_);
       (void)server_.send(Kind::kProgress, out_);  // a server that is gone is noticed above
     };
@@ -168,8 +169,9 @@ class Conversation {
   Result<void> tell_logits(std::span<const std::byte> bytes) {
     Wanted wanted;
     if (!read(bytes, wanted)) return broken();
+    if (!seat_.stage().is_last()) return {};
     const model::Rows rows = model_->logits(wanted);
-    if (share_.rank != 0) return {};
+    if (!seat_.speaks()) return {};
     const auto row_bytes = static_cast<std::size_t>(model_->vocab()) * sizeof(float);
     out_.clear();
     for (std::int64_t row = 0; row < wanted.count; ++row) {
@@ -182,15 +184,15 @@ class Conversation {
   Result<void> tell_hidden(std::span<const std::byte> bytes) {
     Wanted wanted;
     if (!read(bytes, wanted)) return broken();
+    if (!seat_.speaks()) return {};
     hidden_.resize(static_cast<std::size_t>(model_->embedding()));
     model_->hidden(wanted.begin, hidden_);
-    return share_.rank == 0 ? server_.send(Kind::kValues, std::as_bytes(std::span(hidden_))) : Result<void>{};
+    return server_.send(Kind::kValues, std::as_bytes(std::span(hidden_)));
   }
 
   Channel& server_;
   Channel& second_;
-  const model::Share share_;
-  model::Exchange& exchange_;
+  const Seat seat_;
   std::unique_ptr<RankModel> model_;
   std::optional<SecondLine> taker_;  // ends before the model
   Moves moves_;
@@ -203,14 +205,14 @@ class Conversation {
 
 }  // namespace
 
-Result<void> serve_passes(const Lines& lines, const std::string& key, const model::Share& share, model::Exchange& exchange) {
+Result<void> serve_passes(const Lines& lines, const std::string& key, const Seat& seat) {
   Channel& server = lines.passes;
   Bytes bytes;
   for (Channel* line : {&lines.passes, &lines.second}) {
-    write(Greeting{key, BRAID_VERSION, share.rank, share.ranks, line == &lines.second ? 1 : 0}, bytes);
+    write(Greeting{key, BRAID_VERSION, seat.rank, seat.ranks, line == &lines.second ? 1 : 0}, bytes);
     if (const Result<void> sent = line->send(Kind::kGreeting, bytes); !sent) return sent;
   }
-  Conversation conversation(lines, share, exchange);
+  Conversation conversation(lines, seat);
   for (;;) {
     const auto message = server.receive();
     if (!message) return server.has_ended() ? Result<void>{} : message.error();
@@ -221,7 +223,7 @@ Result<void> serve_passes(const Lines& lines, const std::string& key, const mode
       answered = Error{ErrorCode::kInternal, error.what(), {}};
     }
     if (answered) continue;
-    const std::string sentence = fmt::format("rank {}: {}", share.rank, answered.error().message);
+    const std::string sentence = fmt::format("rank {}: {}", seat.rank, answered.error().message);
     (void)server.send(Kind::kFailure, std::as_bytes(std::span(sentence)));  // it may be gone
     return answered;
   }

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "braid/result.h"
-#include "model/share.h"
 #include "ranks/channel.h"
+#include "ranks/seat.h"
 
 #include <string>
 
@@ -16,6 +16,6 @@ struct Lines {
 };
 
 // Until the server closes the connection, which is the ordinary end; an error when it is not reached any more. Waits without using the processor.
-Result<void> serve_passes(const Lines& lines, const std::string& key, const model::Share& share, model::Exchange& exchange);
+Result<void> serve_passes(const Lines& lines, const std::string& key, const Seat& seat);
 
 }  // namespace braid::ranks

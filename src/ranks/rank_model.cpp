@@ -42,7 +42,7 @@ class Stopwatch {
 }  // namespace
 
 Result<std::unique_ptr<RankModel>> RankModel::load(const files::GgufFile& file, model::LoadedTensors tensors, const Setup& setup,
-                                                   const model::Share& share, model::Exchange& exchange, const files::Progress& progress) {
+                                                   const Seat& seat, const files::Progress& progress) {
   const Result<const kernels::KernelTable*> table = table_of(setup);
   if (!table) return table.error();
   auto shape = model::describe_model(file);
@@ -50,12 +50,13 @@ Result<std::unique_ptr<RankModel>> RankModel::load(const files::GgufFile& file, 
   shape->kv_limit = setup.kv_limit;
   shape->prediction.reset();  // nobody guesses with it
   auto team = std::make_unique<kernels::ThreadTeam>(setup.threads);
-  model::Packing packing{.float_type = {}, .rotated = setup.rotated != 0, .share = share};
+  model::Packing packing{.float_type = {}, .rotated = setup.rotated != 0, .share = seat.share(), .stage = seat.stage()};
   if (setup.float_type >= 0) packing.float_type = static_cast<kernels::WeightType>(setup.float_type);
   auto weights = model::load_weights(file, *shape, setup.context, **table, *team, progress, packing);
   if (!weights) return weights.error();
   const auto kv_type = setup.kv_type < 0 ? (*table)->kv_type : static_cast<kernels::KvType>(setup.kv_type);
-  model::KvGroups groups = shape->kv_groups(setup.block_tokens, kv_type, share);
+  model::KvGroups groups = shape->kv_groups(setup.block_tokens, kv_type, packing.share);
+  if (seat.stages > 1) groups = groups.of_layers(packing.stage.begin(shape->layers.size()), packing.stage.end(shape->layers.size()));
   const model::WorkspaceShape workspace{.rows = setup.pass_rows,
                                         .logit_rows = setup.logit_rows,
                                         .members = team->size(),
@@ -63,11 +64,12 @@ Result<std::unique_ptr<RankModel>> RankModel::load(const files::GgufFile& file, 
   auto space = model::Workspace::create(*shape, *weights, **table, workspace);
   if (!space) return space.error();
   Parts parts{std::move(*shape), **table, std::move(team), std::move(groups), std::move(tensors), packing, setup.context};
-  return std::unique_ptr<RankModel>(new RankModel(std::move(parts), std::move(*weights), std::move(*space), exchange));
+  return std::unique_ptr<RankModel>(new RankModel(std::move(parts), std::move(*weights), std::move(*space), seat));
 }
 
-RankModel::RankModel(Parts parts, model::Weights weights, model::Workspace space, model::Exchange& exchange)
-    : parts_(std::move(parts)), weight_bytes_(weights.packed_bytes), matrices_(weights.matrices), gather_(parts_.packing.share, &exchange),
+RankModel::RankModel(Parts parts, model::Weights weights, model::Workspace space, const Seat& seat)
+    : parts_(std::move(parts)), weight_bytes_(weights.packed_bytes), matrices_(weights.matrices),
+      gather_(parts_.packing.share, seat.exchange, parts_.packing.stage, seat.relay),
       decoder_(make_decoder(std::make_shared<const model::Weights>(std::move(weights)))), space_(std::move(space)) {
   copies_.add(0, decoder_);
 }

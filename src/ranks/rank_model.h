@@ -17,6 +17,7 @@
 #include "model/workspace.h"
 #include "ranks/message.h"
 #include "ranks/rank_copies.h"
+#include "ranks/seat.h"
 #include "step/pass.h"
 
 #include <cstdint>
@@ -31,10 +32,9 @@ namespace braid::ranks {
 // A rank's own thread, but for what says otherwise.
 class RankModel {
  public:
-  // What the file has is `tensors`, by the names of newer ones. `exchange` outlives it; the file is not needed afterwards.
+  // What the file has is `tensors`, by the names of newer ones. The file is not needed afterwards.
   static Result<std::unique_ptr<RankModel>> load(const files::GgufFile& file, model::LoadedTensors tensors, const Setup& setup,
-                                                 const model::Share& share, model::Exchange& exchange,
-                                                 const files::Progress& progress = {});
+                                                 const Seat& seat, const files::Progress& progress = {});
 
   Ready ready() const;
   Result<void> allocate(std::int32_t blocks, const files::Progress& progress = {});
@@ -70,7 +70,7 @@ class RankModel {
     std::int32_t context = 0;
   };
 
-  RankModel(Parts parts, model::Weights weights, model::Workspace space, model::Exchange& exchange);
+  RankModel(Parts parts, model::Weights weights, model::Workspace space, const Seat& seat);
 
   std::shared_ptr<const model::Decoder> make_decoder(std::shared_ptr<const model::Weights> weights);
   void use(const Uses& uses);

@@ -188,9 +188,9 @@ std::vector<Times> RemotePasses::times() const {
 std::span<const std::byte> RemotePasses::ask(Kind kind, const Wanted& wanted, std::size_t values) {
   write(wanted, bytes_);
   tell(kind);
-  const auto answer = group_->values();
+  const auto answer = group_->values(group_->speaker());
   if (!answer) lose(answer.error().message);
-  if (answer->size() != values * sizeof(float)) lose("the first rank has sent another number of values than was asked for");
+  if (answer->size() != values * sizeof(float)) lose("a rank has sent another number of values than was asked for");
   return *answer;
 }
 

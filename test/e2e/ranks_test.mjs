@@ -1,11 +1,12 @@
 // One model computed by several processes of an MPI job: the bits of one, and what happens when one of them is lost.
 import assert from "node:assert/strict";
-import { readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import { braid, serve, sourceFolder, temporaryFolder } from "./support/processes.mjs";
 import { collect, eventually, metric, post } from "./support/client.mjs";
 import { safetensors, write_adapter } from "./support/adapters.mjs";
+import { isThere, processorTime, ranksOf, restarted } from "./support/ranks.mjs";
 import { recurrentModel } from "./support/recurrent_model.mjs";
 
 const demo = path.join(sourceFolder, "models/demo-q8_0.gguf");
@@ -21,35 +22,14 @@ const answers = async (server, count) => Promise.all([...Array(count).keys()].ma
   assert.ok(!error, JSON.stringify(error));
   return { text: choice.text, tokens: choice.token_ids, logprobs: choice.logprobs.token_logprobs };
 }));
-// The ranks that a server has started, which are its children's children.
-const ranksOf = (server) => {
-  const parent = (pid) => Number(/^\d+ \(.*\) . (\d+)/s.exec(readFileSync(`/proc/${pid}/stat`, "utf8"))[1]);
-  return readdirSync("/proc").filter((name) => /^\d+$/.test(name)).filter((pid) => {
-    try {
-      return readFileSync(`/proc/${pid}/comm`, "utf8").trim() === "braid-rank" && parent(parent(pid)) === server.child.pid;
-    } catch { return false; }  // it has ended meanwhile
-  }).map(Number);
-};
-// Once none of these is left, and others serve.
-const restarted = async (server, before) => {
-  await eventually("there are new ranks", () => {
-    const now = ranksOf(server);
-    return now.length === before.length && now.every((pid) => !before.includes(pid));
-  }, 120);
-  await eventually("ready again", async () => (await fetch(`${server.url}/readyz`)).status === 200, 120);
-};
-const processorTime = (pid) => {
-  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1].split(" ");
-  return Number(fields[11]) + Number(fields[12]);
-};
-
 test("any number of ranks gives the bits of one process", async (t) => {
   const expected = await answers(await serve(t, [demo, ...modest]), 8);
-  for (const ranks of [2, 4]) {
-    const server = await serve(t, [demo, ...modest, "--ranks", String(ranks)]);
+  for (const [ranks, stages] of [[2, 1], [4, 1], [2, 2], [3, 3], [4, 2]]) {
+    const server = await serve(t, [demo, ...modest, "--ranks", String(ranks), "--stages", String(stages)]);
     assert.equal(ranksOf(server).length, ranks);
-    assert.deepEqual(await answers(server, 8), expected, `${ranks} ranks`);
-    assert.deepEqual(await answers(server, 8), expected, `${ranks} ranks, from the prefix cache`);
+    const layout = `${ranks} ranks, ${stages} stages`;
+    assert.deepEqual(await answers(server, 8), expected, layout);
+    assert.deepEqual(await answers(server, 8), expected, `${layout}, from the prefix cache`);
     const figures = await (await fetch(`${server.url}/metrics`)).text();
     for (const what of ["compute", "exchange"])
       for (let rank = 0; rank < ranks; ++rank)
@@ -198,7 +178,6 @@ test("a server that is ended while its ranks are lost, or hang, ends, and so do 
     server.child.kill("SIGTERM");
     await server.exited;
     await stream;
-    const isThere = (pid) => { try { return readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1][0] !== "Z"; } catch { return false; } };
     await eventually("no rank is left", () => !ranks.some(isThere), 60);
   }
 });
@@ -212,6 +191,17 @@ test("an idle group uses no processor time", async (t) => {
   ranks.forEach((pid, i) => assert.ok(processorTime(pid) - before[i] <= 2, "hundredths of a second"));
 });
 
+test("a plan says what each layout takes", async (t) => {
+  const { code, stdout, stderr } = await braid(t, ["plan", demo, "--hosts", "4", "--bandwidth", "1GB", "--latency", "20", "--memory-bandwidth", "10GB"]);
+  assert.equal(code, 0, stderr);
+  const rows = new Map(stdout.split("\n").filter((line) => /--ranks|one process/.test(line)).map((line) => [/^(one process|--ranks \d+(?: --stages \d+)?)/.exec(line)[1], line.split(/ {2,}/)]));
+  assert.deepEqual([...rows.keys()], ["one process", "--ranks 2", "--ranks 2 --stages 2", "--ranks 3 --stages 3", "--ranks 4", "--ranks 4 --stages 2", "--ranks 4 --stages 4"]);
+  const mebibytes = (name) => Number(/([\d.]+) MiB/.exec(rows.get(name)[1])[1]);
+  assert.ok(mebibytes("--ranks 4") < mebibytes("--ranks 2") && mebibytes("--ranks 2") < mebibytes("one process"), stdout);
+  assert.equal(Number(rows.get("one process").at(-1)), 0, "one process has no network");
+  assert.ok(Number(rows.get("--ranks 2 --stages 2").at(-1)) < Number(rows.get("--ranks 2").at(-1)), "stages exchange less");
+});
+
 test("what cannot be divided is refused with what can", async (t) => {
   const refused = async (...options) => {
     const { code, stderr } = await braid(t, ["serve", "--port", "0", ...modest, ...options]);
@@ -223,5 +213,8 @@ test("what cannot be divided is refused with what can", async (t) => {
   writeFileSync(hosts, "localhost slots=2\n");
   const elsewhere = ["serve", "--port", "0", demo, "--ranks", "2", "--hostfile", hosts];
   assert.match((await braid(t, elsewhere)).stderr, /--hostfile: say with --kv-memory/);
+  assert.match(await refused(demo, "--ranks", "4", "--stages", "3"), /4 ranks cannot be divided/);
+  assert.match(await refused(demo, "--stages", "2"), /--stages are for --ranks/);
+  assert.match(await refused(demo, "--ranks", "2", "--stages", "2", "--kv-disk", "/nowhere"), /no stage has a whole block/);
   assert.match(await refused(demo, "--ranks", "3"), /cannot be divided so; 1, 2, 4 ranks can|cannot be divided/);
 });

@@ -1,6 +1,8 @@
 // Newer values for the tensors of a model: the same as if it had been loaded with them, or a sentence.
 #include "kernels/select.h"
+#include "kernels/thread_team.h"
 #include "model/adapter_models.h"
+#include "model/families/families.h"
 #include "model/folder_models.h"
 #include "model/language_model.h"
 #include "model/loaded_tensors.h"
@@ -103,6 +105,26 @@ TEST_P(NewerWeightsOfFolders, AreThoseThatALoadWouldGive) {
   const auto other = load_changed(folder, changed);
   EXPECT_EQ(told(*model, **all), told(*other, *other->first()->weights));
   EXPECT_NE(told(*model, **all), told(*model, *model->first()->weights));
+}
+
+TEST(NewerWeightsOfRanks, KeepTheMemoryThatTheyShareWithOlderOnes) {
+  const files::HfFolder folder = files::HfFolder::open(folder_path("mistral")).value();
+  const LoadedTensors loaded = LoadedTensors::of(folder).value();
+  const files::GgufFile file = open_folder_model("mistral");
+  const ModelShape shape = describe_model(file).value();
+  const kernels::KernelTable& table = kernels::best_kernel_table();
+  kernels::ThreadTeam team(1);
+  const std::string norm = "model.norm.weight";
+  adapting::Tensors given;
+  given.add(norm, doubled(adapting::values_of(folder.tensors().at(norm))));
+  for (const std::int32_t rank : {0, 1}) {
+    const Packing packing{.float_type = {}, .share = {.rank = rank, .ranks = 2}};
+    const Weights first = load_weights(file, shape, shape.context_length, table, team, {}, packing).value();
+    const NewerTensors tensors = newer_tensors(loaded, files::owned_bytes(given.file(), "newer"), true).value();
+    const Weights newer = newer_weights(first, tensors.file, shape, shape.context_length, table, team, packing).value();
+    EXPECT_NE(newer.output_norm.weight, first.output_norm.weight);
+    EXPECT_EQ(newer.storage, first.storage) << rank;
+  }
 }
 
 // What a family makes of several tensors together it may refuse to change in part, but never changes wrongly.

@@ -114,7 +114,8 @@ Result<ModelNeeds> LoadingThread::look_now(const ServedModelOptions& model) {
   load.threads = team_.size();
   const RankOptions& ranks = model.model.ranks;
   if (ranks.count > 1) {
-    load.packing.share = {.rank = 0, .ranks = ranks.count};  // the others' are as large
+    load.packing.share = ranks.share();
+    load.packing.stage = ranks.stage();
   } else {
     load.state_drafts = state_drafts(options_.batch);
     load.heads = options_.batch.speculate != DraftMethod::kOff;
