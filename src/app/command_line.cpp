@@ -45,12 +45,14 @@ Command parse_command_line(int argc, const char* const* argv) {
 
   ServeOptions serve_options;
   RunOptions run_options;
+  PlanOptions plan_options;
   ModelReportOptions info_options;
   std::string config;
   const CLI::App* serve = add_serve(app, serve_options, config);
   ConfigOptions config_options;
   const CLI::App* configuration = add_config(app, config_options);
   const CLI::App* run = add_run(app, run_options);
+  const CLI::App* plan = add_plan(app, plan_options);
   const CLI::App* info = add_info(app, info_options);
   bench::BenchOptions bench_options;
   const CLI::App* bench = add_bench(app, bench_options);
@@ -98,6 +100,7 @@ Command parse_command_line(int argc, const char* const* argv) {
     settle_run_arguments(run_options);
     return run_options;
   }
+  if (*plan) return plan_options;
   if (*info) return info_options;
   if (*bench) return bench_options;
   if (*convert) return convert_options;
@@ -114,7 +117,7 @@ Command parse_command_line(int argc, const char* const* argv) {
   if (*completion) return Farewell{0, completion_script(app, shell)};
   return mistake(
       app,
-      "a command is needed: serve, config, run, pull, list, show, ps, stop, rm, cp, create, push, status, info, convert, quantize, "
+      "a command is needed: serve, config, run, pull, list, show, ps, stop, rm, cp, create, push, status, plan, info, convert, quantize, "
       "split, merge, cache or bench");
 }
 

@@ -15,9 +15,9 @@ struct Farewell {
   std::string text;
 };
 
-using Command =
-    std::variant<ServeOptions, ConfigOptions, RunOptions, ModelReportOptions, bench::BenchOptions, CacheExportOptions, CacheImportOptions,
-                 ConvertCommandOptions, QuantizeCommandOptions, SplitCommandOptions, MergeCommandOptions, ModelCommandOptions, Farewell>;
+using Command = std::variant<ServeOptions, ConfigOptions, RunOptions, PlanOptions, ModelReportOptions, bench::BenchOptions,
+                             CacheExportOptions, CacheImportOptions, ConvertCommandOptions, QuantizeCommandOptions, SplitCommandOptions,
+                             MergeCommandOptions, ModelCommandOptions, Farewell>;
 
 Command parse_command_line(int argc, const char* const* argv);
 

@@ -1,7 +1,10 @@
 // The contract: a request's tokens and log-probabilities are the same bits whatever else is in the batch, however its prefill is
 // sliced, whether it is preempted, and at any number of threads.
 #include "kernels/kv_type.h"
+#include "kernels/select.h"
 #include "model/adapter_models.h"
+#include "model/exchange_cost.h"
+#include "model/families/families.h"
 #include "model/folder_models.h"
 #include "model/forward_harness.h"
 #include "model/mixture_model.h"
@@ -106,6 +109,53 @@ std::vector<DrivenAnswer> answers_of(const files::GgufFile& file, const kernels:
   for (int rank = 0; rank + 1 < machine.ranks; ++rank) others.emplace_back([&run, rank] { run(rank); });
   answers = run(machine.ranks - 1);
   return answers;
+}
+
+// Counts what one rank gathers.
+class CountingExchange final : public Exchange {
+ public:
+  explicit CountingExchange(Exchange& exchange) : exchange_(exchange) {}
+
+  void gather(std::span<const float> own, std::span<const std::size_t> counts, std::span<float> all) override {
+    ++exchanges;
+    floats += static_cast<std::int64_t>(all.size());
+    exchange_.gather(own, counts, all);
+  }
+
+  std::int64_t exchanges = 0;
+  std::int64_t floats = 0;
+
+ private:
+  Exchange& exchange_;
+};
+
+// A token's pass, and its logits, which are not part of the cost. Where kernels join the gate with what it opens, fewer floats go round.
+TEST(ExchangeCost, IsWhatATokenTakes) {
+  const ModelShape shape = describe_model(draft_model()).value();
+  for (const int ranks : {2, 4}) {
+    const Machine machine{.ranks = ranks};
+    DrivenRequest request;
+    request.prompt = {5};
+    request.stop.max_tokens = 1;
+    SharedValues shared(ranks);
+    std::vector<CountingExchange> counted;
+    std::vector<ThreadExchange> exchanges;
+    for (int rank = 0; rank < ranks; ++rank) exchanges.emplace_back(shared, rank);
+    for (ThreadExchange& exchange : exchanges) counted.emplace_back(exchange);
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < ranks; ++rank)
+      threads.emplace_back([&, rank] {
+        answers_of_rank(draft_model(), kernels::best_kernel_table(), machine, {.rank = rank, .ranks = ranks},
+                        &counted[static_cast<std::size_t>(rank)], {request}, {});
+      });
+    threads.clear();
+    const ExchangeCost cost = exchange_cost(shape, {.rank = 0, .ranks = ranks});
+    for (const CountingExchange& one : counted) {
+      EXPECT_EQ(one.exchanges, cost.exchanges + 1) << ranks;
+      EXPECT_LE(one.floats, cost.floats + shape.vocab) << ranks;
+      EXPECT_GT(one.floats, (cost.floats + shape.vocab) / 2) << ranks;
+    }
+  }
 }
 
 std::vector<DrivenAnswer> answers_of(const kernels::KernelTable& table, const Machine& machine, const std::vector<DrivenRequest>& requests,

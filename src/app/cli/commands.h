@@ -23,6 +23,7 @@ Result<std::string> config_text(const ConfigOptions& options);
 CLI::App* add_run(CLI::App& app, RunOptions& options);
 void settle_run_arguments(RunOptions& options);  // `braid run "Tell me a story"` means the embedded model
 
+CLI::App* add_plan(CLI::App& app, PlanOptions& options);
 CLI::App* add_info(CLI::App& app, ModelReportOptions& options);
 
 CLI::App* add_cache(CLI::App& app, CacheExportOptions& to, CacheImportOptions& from);

@@ -10,6 +10,7 @@ namespace braid::app {
 int run_command(const ServeOptions& options);
 int run_command(const ConfigOptions& options);
 int run_command(const RunOptions& options);
+int run_command(const PlanOptions& options);
 int run_command(const ModelReportOptions& options);
 int run_command(const bench::BenchOptions& options);
 int run_command(const CacheExportOptions& options);
