@@ -1,7 +1,6 @@
 #include "model/exchange_cost.h"
 
 #include <initializer_list>
-#include <utility>
 
 namespace braid::model {
 namespace {
@@ -65,10 +64,14 @@ ExchangeCost exchange_cost(const ModelShape& model, const Share& share) {
   if (share.is_whole()) return cost.all;
   for (const LayerShape& layer : model.layers) {
     if (layer.attends()) cost.attend(layer.attention);
-    for (const LinearShape* linear : layer.convolution ? std::initializer_list{&layer.convolution->input, &layer.convolution->output}
-                                     : layer.selective ? std::initializer_list{&layer.selective->input, &layer.selective->output}
-                                                       : std::initializer_list<const LinearShape*>{})
-      cost.gather({linear->outputs});
+    if (layer.convolution) {
+      cost.gather({layer.convolution->input.outputs});
+      cost.gather({layer.convolution->output.outputs});
+    }
+    if (layer.selective) {
+      cost.gather({layer.selective->input.outputs});
+      cost.gather({layer.selective->output.outputs});
+    }
     if (layer.delta) {
       cost.gather({layer.delta->input.outputs, layer.delta->gate.outputs, layer.delta->beta.outputs, layer.delta->decay.outputs});
       cost.gather({layer.delta->output.outputs});
