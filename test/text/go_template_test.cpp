@@ -60,6 +60,9 @@ TEST(GoTemplate, RangesAndSetsVariables) {
             "a");
   EXPECT_EQ(written("{{ $last := 0 }}{{ range $i, $_ := .L }}{{ $last = $i }}{{ end }}{{ $last }}", root), "2");
   EXPECT_EQ(written("{{ range $i, $_ := .L }}{{ if eq (len (slice $.L $i)) 1 }}last {{ $i }}{{ end }}{{ end }}", root), "last 2");
+  EXPECT_EQ(written("{{ $x := .L }}{{ range $x }}{{ $x = 1 }}{{ . }}{{ end }}{{ $x }}", root), "abc1") << "what is gone through stays";
+  EXPECT_EQ(written("{{ $l := slice .L 1 }}{{ index $l 1 }}{{ len (slice $l 1 2) }}{{ $l }}{{ range $l }}{{ . }}{{ end }}", root),
+            R"(c1["b","c"]bc)");
   EXPECT_EQ(written("{{ $x := 1 }}{{ if true }}{{ $x := 2 }}{{ $x }}{{ end }}{{ $x }}"), "21");
   EXPECT_EQ(written("{{ (index .L 1) }}{{ index .M \"k\" }}{{ (index .T 0).Function.Name }}",
                     dict({{"L", list({1, 2})}, {"M", dict({{"k", 3}})}, {"T", list({dict({{"function", dict({{"name", "f"}})}})})}})),
@@ -96,6 +99,7 @@ TEST(GoTemplate, NamesWhatIsWrongAndItsLine) {
   for (int i = 0; i < 6; ++i) loops += "{{ range 1000 }}";
   for (int i = 0; i < 6; ++i) loops += "{{ end }}";
   EXPECT_THAT(wrong(loops), HasSubstr("it loops too often"));
+  EXPECT_THAT(wrong("{{ $x := \"eight by\" }}{{ range 60 }}{{ $x = print $x $x }}{{ end }}"), HasSubstr("writes too much"));
 }
 
 Value says(const char* role, const char* words) { return dict({{"role", role}, {"content", words}}); }

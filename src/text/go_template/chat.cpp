@@ -63,7 +63,7 @@ void add_thinking(const Value& kwargs, ValueDict& root) {
   const Value* thinks = kwargs.find("enable_thinking");
   const Value* effort = kwargs.find("reasoning_effort");
   const bool is_set = (thinks != nullptr && !thinks->is_null()) || (effort != nullptr && !effort->is_null());
-  root.emplace_back("Think", thinks != nullptr && !thinks->is_null() ? is_true(*thinks) : effort != nullptr && !effort->is_null());
+  root.emplace_back("Think", thinks != nullptr && !thinks->is_null() ? is_true(Term(*thinks)) : effort != nullptr && !effort->is_null());
   root.emplace_back("ThinkLevel", effort != nullptr ? text_of(*effort) : "");
   root.emplace_back("IsThinkSet", is_set);
 }

@@ -14,7 +14,7 @@
 namespace braid::text::go {
 namespace {
 
-using Arguments = std::span<const Value>;
+using Arguments = std::span<const Term>;
 
 Error wrong(std::string_view name, std::string_view what) {
   return invalid_argument(fmt::format("the template: '{}' {}", name, what), "template");
@@ -51,17 +51,20 @@ std::string number_text(double number) {
   return fmt::format("{}", number);
 }
 
+void append_json(const Value& value, std::string& out);
+
+void append_json(std::span<const Value> list, std::string& out) {
+  out += '[';
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (i > 0) out += ',';
+    append_json(list[i], out);
+  }
+  out += ']';
+}
+
 void append_json(const Value& value, std::string& out) {
   if (const auto* text = value.get_if<std::string>()) return append_quoted(*text, out);
-  if (const auto* list = value.get_if<ValueList>()) {
-    out += '[';
-    for (std::size_t i = 0; i < list->size(); ++i) {
-      if (i > 0) out += ',';
-      append_json((*list)[i], out);
-    }
-    out += ']';
-    return;
-  }
+  if (const auto* list = value.get_if<ValueList>()) return append_json(std::span<const Value>(*list), out);
   if (const auto* dict = value.get_if<ValueDict>()) {
     out += '{';
     for (std::size_t i = 0; i < dict->size(); ++i) {
@@ -76,122 +79,125 @@ void append_json(const Value& value, std::string& out) {
   out += value.is_null() ? "null" : text_of(value);
 }
 
-std::optional<std::size_t> size_of(const Value& value) {
-  if (const auto* text = value.get_if<std::string>()) return text->size();
-  if (const auto* list = value.get_if<ValueList>()) return list->size();
-  if (const auto* dict = value.get_if<ValueDict>()) return dict->size();
-  return value.is_null() ? std::optional<std::size_t>(0) : std::nullopt;
+// As Go's encoding/json does.
+std::string json_of(const Term& term) {
+  std::string out;
+  if (term.is_list()) {
+    append_json(term.items(), out);
+  } else {
+    append_json(term.value(), out);
+  }
+  return out;
 }
 
 // Negative: the first is less. None: they are of different kinds.
-std::optional<int> compared(const Value& one, const Value& other) {
-  const auto* text = one.get_if<std::string>();
-  const auto* other_text = other.get_if<std::string>();
-  if (text != nullptr && other_text != nullptr) return text->compare(*other_text);
-  const auto number = one.number();
-  const auto other_number = other.number();
+std::optional<int> compared(const Term& one, const Term& other) {
+  if (one.is_list() || other.is_list()) return std::nullopt;
+  if (one.text() != nullptr && other.text() != nullptr) return one.text()->compare(*other.text());
+  const auto number = one.value().number();
+  const auto other_number = other.value().number();
   if (number && other_number) return *number < *other_number ? -1 : *number > *other_number ? 1 : 0;
   return std::nullopt;
 }
 
-bool equal(const Value& one, const Value& other) {
+bool equal(const Term& one, const Term& other) {
   const std::optional<int> order = compared(one, other);
-  return order ? *order == 0 : one == other;
+  if (order) return *order == 0;
+  if (one.is_list() && other.is_list()) return std::ranges::equal(one.items(), other.items());
+  return !one.is_list() && !other.is_list() && one.value() == other.value();
 }
 
-Result<Value> len(Arguments arguments) {
-  const std::optional<std::size_t> size = size_of(arguments[0]);
+Result<Term> len(Arguments arguments) {
+  const std::optional<std::size_t> size = arguments[0].size();
   if (!size) return wrong("len", "wants a text, a list or an object");
-  return Value(static_cast<std::int64_t>(*size));
+  return Term(Value(static_cast<std::int64_t>(*size)));
 }
 
-Result<Value> negation(Arguments arguments) { return Value(!is_true(arguments[0])); }
+Result<Term> negation(Arguments arguments) { return Term(Value(!is_true(arguments[0]))); }
 
 // The first one and any of the others.
-Result<Value> eq(Arguments arguments) {
-  const auto is_same = [&](const Value& other) { return equal(arguments[0], other); };
-  return Value(std::ranges::any_of(arguments.subspan(1), is_same));
+Result<Term> eq(Arguments arguments) {
+  const auto is_same = [&](const Term& other) { return equal(arguments[0], other); };
+  return Term(Value(std::ranges::any_of(arguments.subspan(1), is_same)));
 }
 
-Result<Value> ne(Arguments arguments) { return Value(!equal(arguments[0], arguments[1])); }
+Result<Term> ne(Arguments arguments) { return Term(Value(!equal(arguments[0], arguments[1]))); }
 
 template <class Holds>
-Result<Value> ordered(std::string_view name, Arguments arguments, Holds holds) {
+Result<Term> ordered(std::string_view name, Arguments arguments, Holds holds) {
   const std::optional<int> order = compared(arguments[0], arguments[1]);
   if (!order) return wrong(name, "compares two numbers or two texts");
-  return Value(holds(*order));
+  return Term(Value(holds(*order)));
 }
-Result<Value> lt(Arguments arguments) {
+Result<Term> lt(Arguments arguments) {
   return ordered("lt", arguments, [](int order) { return order < 0; });
 }
-Result<Value> le(Arguments arguments) {
+Result<Term> le(Arguments arguments) {
   return ordered("le", arguments, [](int order) { return order <= 0; });
 }
-Result<Value> gt(Arguments arguments) {
+Result<Term> gt(Arguments arguments) {
   return ordered("gt", arguments, [](int order) { return order > 0; });
 }
-Result<Value> ge(Arguments arguments) {
+Result<Term> ge(Arguments arguments) {
   return ordered("ge", arguments, [](int order) { return order >= 0; });
 }
 
-std::optional<std::size_t> place_in(const Value& place, std::size_t size) {
-  const auto* whole = place.get_if<std::int64_t>();
+std::optional<std::size_t> place_in(const Term& place, std::size_t size) {
+  const auto* whole = place.value().get_if<std::int64_t>();
   return whole != nullptr && *whole >= 0 && std::cmp_less_equal(*whole, size) ? std::optional(static_cast<std::size_t>(*whole))
                                                                               : std::nullopt;
 }
 
 // An element of a list, or a member of an object, once for each further argument. What an object has not is nil.
-Result<Value> index(Arguments arguments) {
-  Value value = arguments[0];
-  for (const Value& key : arguments.subspan(1)) {
-    if (const auto* list = value.get_if<ValueList>()) {
-      const std::optional<std::size_t> place = place_in(key, list->size());
-      if (!place || *place == list->size()) return wrong("index", "is out of range");
-      value = Value(Value((*list)[*place]));
-    } else if (const auto* name = key.get_if<std::string>(); name != nullptr && (value.get_if<ValueDict>() != nullptr || value.is_null())) {
-      const Value* found = value.find(*name);
-      value = found != nullptr ? Value(*found) : Value();
+Result<Term> index(Arguments arguments) {
+  Term term = arguments[0];
+  for (const Term& key : arguments.subspan(1)) {
+    if (term.is_list()) {
+      const std::span<const Value> items = term.items();
+      const std::optional<std::size_t> place = place_in(key, items.size());
+      if (!place || *place == items.size()) return wrong("index", "is out of range");
+      term = Term::part(term, items[*place]);
+    } else if (key.text() != nullptr && (term.value().get_if<ValueDict>() != nullptr || term.value().is_null())) {
+      const Value* found = term.value().find(*key.text());
+      term = found != nullptr ? Term::part(term, *found) : Term();
     } else {
       return wrong("index", "wants a list and a number, or an object and a name");
     }
   }
-  return value;
+  return term;
 }
 
 // From the first number on, up to the second one.
-Result<Value> slice(Arguments arguments) {
-  const auto* list = arguments[0].get_if<ValueList>();
-  const auto* text = arguments[0].get_if<std::string>();
-  if (list == nullptr && text == nullptr) return wrong("slice", "wants a list or a text");
-  const std::size_t size = list != nullptr ? list->size() : text->size();
+Result<Term> slice(Arguments arguments) {
+  const Term& term = arguments[0];
+  if (!term.is_list() && term.text() == nullptr) return wrong("slice", "wants a list or a text");
+  const std::size_t size = *term.size();
   const std::optional<std::size_t> begin = arguments.size() > 1 ? place_in(arguments[1], size) : 0;
   const std::optional<std::size_t> end = arguments.size() > 2 ? place_in(arguments[2], size) : size;
   if (!begin || !end || *begin > *end) return wrong("slice", "is out of range");
-  if (text != nullptr) return Value(text->substr(*begin, *end - *begin));
-  const auto at = [list](std::size_t place) { return list->begin() + static_cast<std::ptrdiff_t>(place); };
-  return Value(ValueList(at(*begin), at(*end)));
+  return term.is_list() ? term.slice(*begin, *end) : Term(Value(term.text()->substr(*begin, *end - *begin)));
 }
 
 // Go puts a space between two neighbours that are no texts.
-Result<Value> print(Arguments arguments) {
+Result<Term> print(Arguments arguments) {
   std::string out;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const auto is_text = [&](std::size_t place) { return arguments[place].get_if<std::string>() != nullptr; };
+    const auto is_text = [&](std::size_t place) { return arguments[place].text() != nullptr; };
     if (i > 0 && !is_text(i) && !is_text(i - 1)) out += ' ';
     out += text_of(arguments[i]);
   }
-  return Value(std::move(out));
+  return Term(Value(std::move(out)));
 }
 
-Result<Value> println(Arguments arguments) {
+Result<Term> println(Arguments arguments) {
   std::string out;
   for (std::size_t i = 0; i < arguments.size(); ++i) out += (i > 0 ? " " : "") + text_of(arguments[i]);
-  return Value(out + "\n");
+  return Term(Value(out + "\n"));
 }
 
 // %s, %v, %d, %q and %%, without widths.
-Result<Value> printf(Arguments arguments) {
-  const auto* form = arguments[0].get_if<std::string>();
+Result<Term> printf(Arguments arguments) {
+  const std::string* form = arguments[0].text();
   if (form == nullptr) return wrong("printf", "wants a text first");
   std::string out;
   std::size_t next = 1;
@@ -215,10 +221,10 @@ Result<Value> printf(Arguments arguments) {
       out += text;
     }
   }
-  return Value(std::move(out));
+  return Term(Value(std::move(out)));
 }
 
-Result<Value> json(Arguments arguments) { return Value(json_of(arguments[0])); }
+Result<Term> json(Arguments arguments) { return Term(Value(json_of(arguments[0]))); }
 
 std::string day(std::time_t time) {
   std::tm parts{};
@@ -226,10 +232,10 @@ std::string day(std::time_t time) {
   return fmt::format("{:04}-{:02}-{:02}", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday);
 }
 
-Result<Value> current_date(Arguments) { return Value(day(std::time(nullptr))); }
-Result<Value> yesterday_date(Arguments) {
+Result<Term> current_date(Arguments) { return Term(Value(day(std::time(nullptr)))); }
+Result<Term> yesterday_date(Arguments) {
   constexpr std::time_t kDay = 24 * 3600;
-  return Value(day(std::time(nullptr) - kDay));
+  return Term(Value(day(std::time(nullptr) - kDay)));
 }
 
 std::string type_name(const std::string& type) {
@@ -258,13 +264,15 @@ std::string typescript_of(const Value& property) {
   return out.empty() ? "any" : out;
 }
 
-Result<Value> to_typescript(Arguments arguments) { return Value(typescript_of(arguments[0])); }
+Result<Term> to_typescript(Arguments arguments) {
+  return Term(Value(arguments[0].is_list() ? "any" : typescript_of(arguments[0].value())));
+}
 
 struct Function {
   std::string_view name;
   std::size_t least;
   std::size_t most;
-  Result<Value> (*run)(Arguments) = nullptr;
+  Result<Term> (*run)(Arguments) = nullptr;
 };
 
 constexpr std::size_t kAnyNumber = 1000;
@@ -300,7 +308,7 @@ const Function* find(std::string_view name) {
 
 bool is_function(std::string_view name) { return find(name) != nullptr; }
 
-Result<Value> call(std::string_view name, Arguments arguments) {
+Result<Term> call(std::string_view name, Arguments arguments) {
   const Function* function = find(name);
   if (function == nullptr || function->run == nullptr) return wrong(name, "is no function");
   if (arguments.size() < function->least || arguments.size() > function->most)
@@ -308,11 +316,11 @@ Result<Value> call(std::string_view name, Arguments arguments) {
   return function->run(arguments);
 }
 
-bool is_true(const Value& value) {
-  if (const auto* flag = value.get_if<bool>()) return *flag;
-  if (const auto number = value.number()) return *number != 0.0;
-  const std::optional<std::size_t> size = size_of(value);
-  return size && *size > 0;
+bool is_true(const Term& term) {
+  if (const std::optional<std::size_t> size = term.size()) return *size > 0;
+  if (const auto* flag = term.value().get_if<bool>()) return *flag;
+  const auto number = term.value().number();
+  return number && *number != 0.0;
 }
 
 std::string text_of(const Value& value) {
@@ -322,13 +330,11 @@ std::string text_of(const Value& value) {
   if (const auto* whole = value.get_if<std::int64_t>()) return fmt::format("{}", *whole);
   if (const auto* number = value.get_if<double>()) return number_text(*number);
   if (const auto* digits = value.get_if<LongInteger>()) return digits->text;
-  return json_of(value);
-}
-
-std::string json_of(const Value& value) {
   std::string out;
   append_json(value, out);
   return out;
 }
+
+std::string text_of(const Term& term) { return term.is_list() ? json_of(term) : text_of(term.value()); }
 
 }  // namespace braid::text::go

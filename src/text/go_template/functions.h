@@ -2,7 +2,7 @@
 #pragma once
 
 #include "braid/result.h"
-#include "braid/value.h"
+#include "text/go_template/term.h"
 
 #include <span>
 #include <string>
@@ -12,13 +12,12 @@ namespace braid::text::go {
 
 // Of "and" and "or" the interpreter takes care itself: they look at no more than they need.
 bool is_function(std::string_view name);
-Result<Value> call(std::string_view name, std::span<const Value> arguments);
+Result<Term> call(std::string_view name, std::span<const Term> arguments);
 
 // Neither nil, false, 0 nor empty.
-bool is_true(const Value& value);
+bool is_true(const Term& term);
 // As `{{ }}` writes it: texts as they are, nil as nothing, lists and objects as JSON.
 std::string text_of(const Value& value);
-// As Go's encoding/json does.
-std::string json_of(const Value& value);
+std::string text_of(const Term& term);
 
 }  // namespace braid::text::go

@@ -12,8 +12,10 @@
 namespace braid::text::go {
 namespace {
 
-constexpr std::int64_t kMostNodes = 1'000'000;             // that one execution visits, and turns of its loops
-constexpr std::size_t kMostBytes = std::size_t{64} << 20;  // that it writes
+constexpr std::int64_t kMostSteps = 1'000'000;             // of one execution: nodes, turns of loops, calls
+constexpr std::size_t kReadBytes = 4096;                   // of a call's arguments, that are a step more
+constexpr std::size_t kWrittenBytes = 256;                 // likewise of what it makes
+constexpr std::size_t kMostBytes = std::size_t{64} << 20;  // that are written
 
 // "ToolCallID" as JSON has it: "tool_call_id".
 std::string json_name(std::string_view field) {
@@ -26,19 +28,20 @@ std::string json_name(std::string_view field) {
   return name;
 }
 
-const Value& member(const Value& value, const std::string& field) {
-  static const Value kNil;
-  if (const Value* found = value.find(field)) return *found;
-  const Value* found = value.find(json_name(field));
-  return found != nullptr ? *found : kNil;
+Term member(const Term& term, const std::string& field) {
+  if (term.is_list()) return {};
+  const Value* found = term.value().find(field);
+  if (found == nullptr) found = term.value().find(json_name(field));
+  return found != nullptr ? Term::part(term, *found) : Term();
 }
 
 class Execution {
  public:
-  Execution(const Value& root, int last) : last_(last) { variables_.emplace_back("$", root); }
+  Execution(Value root, int last) : last_(last) { variables_.emplace_back("$", Term(std::move(root))); }
 
   Result<std::string> run(const Nodes& nodes) {
-    const Result<Flow> flow = execute(nodes, Value(variables_.front().second));
+    const Term root = variables_.front().second;
+    const Result<Flow> flow = execute(nodes, root);
     if (!flow) return flow.error();
     return std::move(out_);
   }
@@ -50,13 +53,20 @@ class Execution {
     return invalid_argument(fmt::format("the template, line {}: {}", line, what), "template");
   }
 
-  Result<Flow> execute(const Nodes& nodes, const Value& dot) {
+  // Whoever sends a template chooses how much work it is.
+  Result<void> charge(std::size_t steps, int line) {
+    steps_ += static_cast<std::int64_t>(steps);
+    if (steps_ <= kMostSteps && out_.size() <= kMostBytes) return {};
+    return fault(line, "it loops too often, or writes too much");
+  }
+
+  Result<Flow> execute(const Nodes& nodes, const Term& dot) {
     const std::size_t known = variables_.size();  // those of the block go with it
     Flow flow = Flow::kOn;
     for (const Node& node : nodes) {
       if (node.place > last_) break;
-      if (++visited_ > kMostNodes || out_.size() > kMostBytes) return fault(node.pipeline.line, "it loops too often, or writes too much");
-      Result<Flow> next = execute(node, dot);
+      if (const Result<void> paid = charge(1, node.pipeline.line); !paid) return paid.error();
+      const Result<Flow> next = execute(node, dot);
       if (!next) return next;
       flow = *next;
       if (flow != Flow::kOn) break;
@@ -65,7 +75,7 @@ class Execution {
     return flow;
   }
 
-  Result<Flow> execute(const Node& node, const Value& dot) {
+  Result<Flow> execute(const Node& node, const Term& dot) {
     switch (node.kind) {
       case Node::Kind::kText:
         out_ += node.text;
@@ -75,13 +85,11 @@ class Execution {
       case Node::Kind::kContinue:
         return Flow::kContinue;
       case Node::Kind::kAction: {
-        Result<Value> value = evaluate(node.pipeline, dot);
-        if (!value) return value.error();
-        if (node.pipeline.variables.empty()) {
-          out_ += text_of(*value);
-          return Flow::kOn;
-        }
-        return set(node.pipeline, std::move(*value));
+        const Result<Term> term = evaluate(node.pipeline, dot);
+        if (!term) return term.error();
+        if (!node.pipeline.variables.empty()) return set(node.pipeline, *term);
+        out_ += text_of(*term);
+        return Flow::kOn;
       }
       case Node::Kind::kIf:
       case Node::Kind::kWith:
@@ -92,55 +100,63 @@ class Execution {
     return Flow::kOn;
   }
 
-  Result<Flow> set(const Pipeline& pipeline, Value value) {
+  Result<Flow> set(const Pipeline& pipeline, const Term& term) {
     const std::string& name = pipeline.variables.front();
     if (pipeline.declares) {
-      variables_.emplace_back(name, std::move(value));
+      variables_.emplace_back(name, term);
       return Flow::kOn;
     }
-    Value* const known = variable(name);
+    Term* const known = variable(name);
     if (known == nullptr) return fault(pipeline.line, fmt::format("there is no variable '{}'", name));
-    *known = std::move(value);
+    *known = term;
     return Flow::kOn;
   }
 
-  Result<Flow> execute_branch(const Node& node, const Value& dot) {
-    Result<Value> value = evaluate(node.pipeline, dot);
-    if (!value) return value.error();
-    const bool holds = is_true(*value);
+  Result<Flow> execute_branch(const Node& node, const Term& dot) {
+    const Result<Term> term = evaluate(node.pipeline, dot);
+    if (!term) return term.error();
+    const bool holds = is_true(*term);
     const std::size_t known = variables_.size();
     if (!node.pipeline.variables.empty())
-      if (Result<Flow> is_set = set(node.pipeline, *value); !is_set) return is_set;
-    Result<Flow> flow = execute(holds ? node.body : node.otherwise, holds && node.kind == Node::Kind::kWith ? *value : dot);
+      if (const Result<Flow> is_set = set(node.pipeline, *term); !is_set) return is_set;
+    const Result<Flow> flow = execute(holds ? node.body : node.otherwise, holds && node.kind == Node::Kind::kWith ? *term : dot);
     variables_.resize(known);
     return flow;
   }
 
-  Result<Flow> execute_range(const Node& node, const Value& dot) {
-    const Result<Value> value = evaluate(node.pipeline, dot);
-    if (!value) return value.error();
-    std::vector<std::pair<Value, const Value*>> items;  // place or name, and what is there
-    std::vector<Value> numbers;
-    if (const auto* list = value->get_if<ValueList>()) {
-      for (const Value& one : *list) items.emplace_back(Value(static_cast<std::int64_t>(items.size())), &one);
-    } else if (const auto* dict = value->get_if<ValueDict>()) {  // Go goes by the names' order
-      for (const auto& [name, one] : *dict) items.emplace_back(Value(name), &one);
-      std::ranges::sort(items, {}, [](const auto& item) -> const std::string& { return *item.first.template get_if<std::string>(); });
-    } else if (const auto* count = value->get_if<std::int64_t>()) {
-      for (std::int64_t i = 0; i < std::min(*count, kMostNodes); ++i) numbers.emplace_back(i);
-      for (const Value& number : numbers) items.emplace_back(number, &number);
-    } else if (!value->is_null()) {
-      return fault(node.pipeline.line, "'range' wants a list, an object or a number");
+  // Of a list its places, of an object its names, which Go goes through in their order, of a number those below it.
+  using Items = std::vector<std::pair<Term, Term>>;
+  Result<Items> items_of(const Term& term, int line) {
+    Items items;
+    if (const auto size = term.size())
+      if (const Result<void> paid = charge(*size, line); !paid) return paid.error();
+    if (term.is_list()) {
+      for (const Value& one : term.items()) items.emplace_back(Term(Value(static_cast<std::int64_t>(items.size()))), Term::part(term, one));
+    } else if (const auto* dict = term.value().get_if<ValueDict>()) {
+      for (const auto& [name, one] : *dict) items.emplace_back(Term(Value(name)), Term::part(term, one));
+      std::ranges::sort(items, {}, [](const auto& item) -> const std::string& { return *item.first.text(); });
+    } else if (const auto* count = term.value().get_if<std::int64_t>()) {
+      const std::int64_t most = std::clamp<std::int64_t>(*count, 0, kMostSteps + 1);
+      if (const Result<void> paid = charge(static_cast<std::size_t>(most), line); !paid) return paid.error();
+      for (std::int64_t i = 0; i < most; ++i) items.emplace_back(Term(Value(i)), Term(Value(i)));
+    } else if (!term.value().is_null()) {
+      return fault(line, "'range' wants a list, an object or a number");
     }
-    if (items.empty()) return execute(node.otherwise, dot);
-    visited_ += static_cast<std::int64_t>(items.size());
-    if (visited_ > kMostNodes) return fault(node.pipeline.line, "it loops too often");
-    for (const auto& [place, item] : items) {
+    return items;
+  }
+
+  Result<Flow> execute_range(const Node& node, const Term& dot) {
+    const Result<Term> term = evaluate(node.pipeline, dot);
+    if (!term) return term.error();
+    const Result<Items> items = items_of(*term, node.pipeline.line);
+    if (!items) return items.error();
+    if (items->empty()) return execute(node.otherwise, dot);
+    for (const auto& [place, item] : *items) {
       const std::size_t known = variables_.size();
       const auto& names = node.pipeline.variables;
       if (names.size() == 2) variables_.emplace_back(names[0], place);
-      if (!names.empty()) variables_.emplace_back(names.back(), *item);
-      Result<Flow> flow = execute(node.body, *item);
+      if (!names.empty()) variables_.emplace_back(names.back(), item);
+      const Result<Flow> flow = execute(node.body, item);
       variables_.resize(known);
       if (!flow) return flow;
       if (*flow == Flow::kBreak) break;
@@ -148,69 +164,72 @@ class Execution {
     return Flow::kOn;
   }
 
-  Value* variable(std::string_view name) {
+  Term* variable(std::string_view name) {
     const auto found = std::find_if(variables_.rbegin(), variables_.rend(), [name](const auto& one) { return one.first == name; });
     return found != variables_.rend() ? &found->second : nullptr;
   }
 
-  Result<Value> evaluate(const Pipeline& pipeline, const Value& dot) {
-    Value value;
+  Result<Term> evaluate(const Pipeline& pipeline, const Term& dot) {
+    Term term;
     for (std::size_t i = 0; i < pipeline.commands.size(); ++i) {
-      Result<Value> next = evaluate(pipeline.commands[i], i > 0 ? &value : nullptr, dot, pipeline.line);
+      Result<Term> next = evaluate(pipeline.commands[i], i > 0 ? &term : nullptr, dot, pipeline.line);
       if (!next) return next;
-      value = std::move(*next);
+      term = std::move(*next);
     }
-    return value;
+    return term;
   }
 
   // `piped`: the last argument, or null.
-  Result<Value> evaluate(const Command& command, const Value* piped, const Value& dot, int line) {
+  Result<Term> evaluate(const Command& command, const Term* piped, const Term& dot, int line) {
     const Operand& first = command.front();
     if (first.kind != Operand::Kind::kFunction) return value_of(first, dot, line);
     const bool is_and = first.name == "and";
-    std::vector<Value> arguments;
+    std::vector<Term> arguments;
+    std::size_t steps = 1;
     const std::size_t count = command.size() - 1 + (piped != nullptr ? 1 : 0);
     for (std::size_t i = 0; i < count; ++i) {
-      Result<Value> argument = i + 1 < command.size() ? value_of(command[i + 1], dot, line) : Result<Value>(*piped);
+      Result<Term> argument = i + 1 < command.size() ? value_of(command[i + 1], dot, line) : Result<Term>(*piped);
       if (!argument) return argument;
+      if ((is_and || first.name == "or") && (i + 1 == count || is_true(*argument) != is_and)) return argument;
+      if (argument->text() != nullptr) steps += argument->text()->size() / kReadBytes;
       arguments.push_back(std::move(*argument));
-      if ((is_and || first.name == "or") && (i + 1 == count || is_true(arguments.back()) != is_and)) return std::move(arguments.back());
     }
-    return with_fields(call(first.name, arguments), first.fields);
+    Result<Term> called = call(first.name, arguments);
+    if (called && called->text() != nullptr) steps += called->text()->size() / kWrittenBytes;
+    if (const Result<void> paid = charge(steps, line); !paid) return paid.error();
+    return called ? with_fields(*called, first.fields) : called;
   }
 
-  Result<Value> value_of(const Operand& operand, const Value& dot, int line) {
+  Result<Term> value_of(const Operand& operand, const Term& dot, int line) {
     switch (operand.kind) {
       case Operand::Kind::kLiteral:
-        return operand.literal;
+        return Term(Value(operand.literal));
       case Operand::Kind::kDot:
         return with_fields(dot, operand.fields);
       case Operand::Kind::kVariable: {
-        const Value* known = variable(operand.name);
+        const Term* known = variable(operand.name);
         if (known == nullptr) return fault(line, fmt::format("there is no variable '{}'", operand.name));
         return with_fields(*known, operand.fields);
       }
       case Operand::Kind::kFunction:
         return evaluate(Command{operand}, nullptr, dot, line);
-      case Operand::Kind::kPipeline:
-        return with_fields(evaluate(*operand.pipeline, dot), operand.fields);
+      case Operand::Kind::kPipeline: {
+        Result<Term> inner = evaluate(*operand.pipeline, dot);
+        return inner ? with_fields(*inner, operand.fields) : inner;
+      }
     }
-    return Value();
+    return Term();
   }
 
-  static Result<Value> with_fields(const Value& value, const std::vector<std::string>& fields) {
-    const Value* at = &value;
-    for (const std::string& field : fields) at = &member(*at, field);
-    return *at;
-  }
-  static Result<Value> with_fields(Result<Value> value, const std::vector<std::string>& fields) {
-    return !value || fields.empty() ? std::move(value) : with_fields(*value, fields);
+  static Term with_fields(Term term, const std::vector<std::string>& fields) {
+    for (const std::string& field : fields) term = member(term, field);
+    return term;
   }
 
   const int last_;
-  std::vector<std::pair<std::string, Value>> variables_;  // the last one of a name counts
+  std::vector<std::pair<std::string, Term>> variables_;  // the last one of a name counts
   std::string out_;
-  std::int64_t visited_ = 0;
+  std::int64_t steps_ = 0;
 };
 
 bool takes(const Pipeline& pipeline, std::string_view field) {
@@ -236,7 +255,7 @@ Result<Program> Program::parse(std::string_view source) {
   return Program(std::move(*nodes));
 }
 
-Result<std::string> Program::execute(const Value& root, int last) const { return Execution(root, last).run(nodes_); }
+Result<std::string> Program::execute(Value root, int last) const { return Execution(std::move(root), last).run(nodes_); }
 
 bool Program::mentions(std::string_view field) const {
   return any_of(nodes_, [field](const Node& node) { return takes(node.pipeline, field); });

@@ -24,7 +24,7 @@ class Program {
   static Result<Program> parse(std::string_view source);
 
   // `root`: what "." and "$" are at first. Nothing is executed that stands behind the node with the place `last`.
-  Result<std::string> execute(const Value& root, int last = kWhole) const;
+  Result<std::string> execute(Value root, int last = kWhole) const;
 
   // Whether it takes a field of this name anywhere.
   bool mentions(std::string_view field) const;
