@@ -35,6 +35,7 @@ struct ChatPrompt {
   bool add_generation_prompt = true;
   bool continue_final_message = false;  // the text ends right after the last message's content
   Value kwargs;                         // further template variables (a dict), or null
+  std::string template_text = {};       // that is rendered in place of the model's own; empty: none
 };
 
 // How a model marks a gap to be filled: `prefix` before the text that precedes it, `suffix` before the text behind it, and `middle`

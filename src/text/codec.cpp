@@ -94,11 +94,15 @@ Result<std::unique_ptr<const ModelCodec>> ModelCodec::from_gguf(const files::Ggu
 }
 
 ModelCodec::ModelCodec(Tokenizer tokenizer, std::vector<TemplateSource> sources)
-    : tokenizer_(std::move(tokenizer)),
-      templates_(std::move(sources), text_of(tokenizer_, tokenizer_.vocabulary().bos), text_of(tokenizer_, tokenizer_.vocabulary().eos)),
-      warnings_(tokenizer_.vocabulary().warnings) {
+    : tokenizer_(std::move(tokenizer)), templates_(templates_of(std::move(sources))), warnings_(tokenizer_.vocabulary().warnings) {
   for (const ChatTemplates::Entry& entry : templates_.all())
     if (!entry.program) warnings_.push_back("the model's chat template cannot be used: " + entry.program.error().message);
+}
+
+// Of the tokenizer's special tokens.
+ChatTemplates ModelCodec::templates_of(std::vector<TemplateSource> sources) const {
+  const Vocabulary& vocabulary = tokenizer_.vocabulary();
+  return ChatTemplates(std::move(sources), text_of(tokenizer_, vocabulary.bos), text_of(tokenizer_, vocabulary.eos));
 }
 
 void ModelCodec::assume_template(std::string_view name) {
@@ -119,20 +123,25 @@ TextEnds ModelCodec::text_ends() const {
 }
 
 Result<RenderedChat> ModelCodec::render(const ChatPrompt& prompt) const {
+  if (!prompt.template_text.empty())
+    return render_with(templates_of({TemplateSource{"default", prompt.template_text}}).all().front(), prompt);
   const ChatTemplates::Entry* entry = templates_.choose(prompt);
-  if (entry == nullptr) return invalid_argument("model has no chat template");
-  if (!entry->program) return entry->program.error();
-  Result<MarkedPrompt> marked = mark_client_words(tokenizer_, entry->source.text, prompt);
+  return entry != nullptr ? render_with(*entry, prompt) : invalid_argument("model has no chat template");
+}
+
+Result<RenderedChat> ModelCodec::render_with(const ChatTemplates::Entry& entry, const ChatPrompt& prompt) const {
+  if (!entry.program) return entry.program.error();
+  Result<MarkedPrompt> marked = mark_client_words(tokenizer_, entry.source.text, prompt);
   if (!marked) return marked.error();
   ChatPrompt& own = marked->prompt;
-  if (entry->source.text.find("developer") == std::string::npos) rename_developers(own.messages);
-  follow_role_rules(entry->roles, own.messages);
+  if (entry.source.text.find("developer") == std::string::npos) rename_developers(own.messages);
+  follow_role_rules(entry.roles, own.messages);
   if (own.continue_final_message) {
     own.add_generation_prompt = false;
     const Result<void> marked_end = mark_last_message(own.messages);
     if (!marked_end) return marked_end.error();
   }
-  Result<std::string> text = entry->program->render(own);
+  Result<std::string> text = entry.program->render(own);
   if (!text) return text.error();
   RenderedChat chat = take_out_marks(std::move(*text), marked->mark);
   if (!prompt.continue_final_message) return chat;
@@ -141,6 +150,7 @@ Result<RenderedChat> ModelCodec::render(const ChatPrompt& prompt) const {
 }
 
 std::string_view ModelCodec::template_source(const ChatPrompt& prompt) const {
+  if (!prompt.template_text.empty()) return prompt.template_text;
   const ChatTemplates::Entry* entry = templates_.choose(prompt);
   return entry != nullptr ? std::string_view(entry->source.text) : std::string_view();
 }

@@ -48,6 +48,8 @@ class ModelCodec final : public TextCodec {
  private:
   ModelCodec(Tokenizer tokenizer, std::vector<TemplateSource> sources);
   void assume_template(std::string_view name);
+  ChatTemplates templates_of(std::vector<TemplateSource> sources) const;
+  Result<RenderedChat> render_with(const ChatTemplates::Entry& entry, const ChatPrompt& prompt) const;
 
   Tokenizer tokenizer_;
   ChatTemplates templates_;

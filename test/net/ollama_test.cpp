@@ -13,6 +13,7 @@ namespace braid::test {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 // Times are replaced by fixed ones.
 std::string timeless(std::string text) {
@@ -53,6 +54,29 @@ TEST(Ollama, APromptIsAChatUnlessItIsRaw) {
     EXPECT_EQ(server.engine().submitted.at(1).prompt, (std::vector<TokenId>{kBos, 'a'}));
     EXPECT_EQ(server.engine().submitted.at(1).stop.max_tokens, 1);
   });
+}
+
+TEST(Ollama, APromptGoesOnFromTheContextOfAnAnswer) {
+  TestServer server;
+  const Reply first = server.ask(post("/api/generate", R"({"prompt":"a"})"));
+  const std::size_t at = first.body.find(R"("context":)");
+  ASSERT_NE(at, std::string::npos) << first.body;
+  const std::string context = first.body.substr(at, first.body.find(']', at) + 1 - at);
+  const Reply second = server.ask(post("/api/generate", R"({"prompt":"b","stream":false,)" + context + "}"));
+  EXPECT_EQ(second.status, 200) << second.body;
+  server.on_loop([&] {
+    std::string text;
+    for (const TokenId id : server.engine().submitted.at(1).prompt) text += static_cast<char>(id);
+    EXPECT_EQ(text, "user:a;assistant:Hiuser:b;assistant:");
+  });
+  EXPECT_THAT(server.ask(post("/api/generate", R"({"prompt":"a","raw":true})")).body, Not(HasSubstr("context")));
+  EXPECT_THAT(server.ask(post("/api/chat", R"({"messages":[{"role":"user","content":"a"}]})")).body, Not(HasSubstr("context")));
+}
+
+TEST(Ollama, APromptMayHaveATemplateOfItsOwn) {
+  const auto call = read_text(net::ollama::read_generate, R"({"prompt":"a","template":"[{{ .Prompt }}]"})");
+  ASSERT_TRUE(call) << call.error().message;
+  EXPECT_EQ(std::get<ChatPrompt>(call->prompt).template_text, "[{{ .Prompt }}]");
 }
 
 TEST(Ollama, ACallIsOneLineWithItsArguments) {
@@ -145,7 +169,9 @@ TEST(Ollama, NamesTheFieldThatIsWrong) {
     ASSERT_FALSE(call) << body;
     EXPECT_EQ(call.error().param, param) << body;
   }
-  for (const char* refused : {R"({"prompt":"a","context":[1]})", R"({"prompt":"a","template":"x"})", R"({"prompt":"a","images":["x"]})"})
+  for (const char* refused :
+       {R"({"prompt":"a","context":[-1]})", R"({"prompt":"a","context":"x"})", R"({"prompt":"a","context":[1],"raw":true})",
+        R"({"prompt":"a","template":"x","raw":true})", R"({"prompt":"a","template":5})", R"({"prompt":"a","images":["x"]})"})
     EXPECT_FALSE(read_text(net::ollama::read_generate, refused)) << refused;
 }
 

@@ -100,6 +100,7 @@ Result<Prompts> encode_chat(const ServedModel& model, GenerationCall& call) {
   const EncodeOptions options{.add_special = call.add_special.value_or(false), .parse_special = true, .literal = rendered->literal};
   Result<std::vector<TokenId>> ids = codec.encode(rendered->text, options);
   if (!ids) return ids.error();
+  ids->insert(ids->begin(), call.context.begin(), call.context.end());
   const Result<void> placed = call.images.empty() ? Result<void>() : place_images(model, call, *ids);
   if (!placed) return placed.error();
   Prompts prompts;

@@ -43,7 +43,7 @@ class Chat final : public OllamaDialect {
     return unload_line(id, true);
   }
   std::unique_ptr<AnswerFormat> make_format(const std::string&, const ServedModel& model, const GenerationCall& call) const override {
-    return line_format(model, call.wants_logprobs(), true);
+    return line_format(model, call, true);
   }
 };
 
@@ -55,7 +55,7 @@ class Generate final : public OllamaDialect {
     return unload_line(id, false);
   }
   std::unique_ptr<AnswerFormat> make_format(const std::string&, const ServedModel& model, const GenerationCall& call) const override {
-    return line_format(model, call.wants_logprobs(), false);
+    return line_format(model, call, false);
   }
 };
 

@@ -9,8 +9,10 @@
 #include <cstdint>
 #include <ctime>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <iterator>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -53,8 +55,10 @@ std::string line_without_answer(std::string_view id, bool chat, std::string_view
 
 class LineFormat final : public AnswerFormat {
  public:
-  LineFormat(const ServedModel& model, bool logprobs, bool chat)
-      : codec_(*model.codec), logprobs_(logprobs), chat_(chat), head_(line_head(model.id)) {}
+  LineFormat(const ServedModel& model, const GenerationCall& call, bool chat)
+      : codec_(*model.codec), logprobs_(call.wants_logprobs()), chat_(chat), head_(line_head(model.id)) {
+    if (!chat && !call.prompt_tokens.empty()) context_ = call.prompt_tokens.front();
+  }
 
   // A call is one line, with its arguments whole: it waits for what follows it.
   void append_delta(std::string& out, std::uint32_t, const Delta& delta, const DeltaTokens& tokens, const Usage&) override {
@@ -62,12 +66,14 @@ class LineFormat final : public AnswerFormat {
     if (!continues) flush(out);
     pending_.add(delta);
     pending_.tokens.insert(pending_.tokens.end(), tokens.scored.begin(), tokens.scored.end());
+    add_to_context(tokens);
     if (pending_.calls.empty()) flush(out);
   }
 
   void append_finish(std::string& out, std::uint32_t, const ChoiceEnd& end, const DeltaTokens& rest, const Usage&) override {
     flush(out);
     pending_.tokens = rest.scored;
+    add_to_context(rest);
     end_ = end;
   }
 
@@ -86,11 +92,25 @@ class LineFormat final : public AnswerFormat {
     Piece piece;
     for (const Delta& delta : choices.front().piece.deltas) piece.add(delta);
     piece.tokens = choices.front().piece.tokens.scored;
+    add_to_context(choices.front().piece.tokens);
     end_ = choices.front().end;
     append_last(out, piece, usage);
   }
 
  private:
+  // Of an answer without tokens of its prompt there is none.
+  void add_to_context(const DeltaTokens& tokens) {
+    if (!context_.empty()) context_.insert(context_.end(), tokens.ids.begin(), tokens.ids.end());
+  }
+
+  // What ends an answer is not gone on from.
+  void append_context(std::string& out) const {
+    if (context_.empty()) return;
+    const bool has_end = codec_.is_silent(context_.back());
+    fmt::format_to(std::back_inserter(out), R"("context":[{}],)",
+                   fmt::join(std::span(context_).first(context_.size() - (has_end ? 1 : 0)), ","));
+  }
+
   void flush(std::string& out) {
     if (pending_.text.empty() && pending_.thinking.empty() && pending_.calls.empty()) return;
     append_piece(out, pending_);
@@ -125,8 +145,10 @@ class LineFormat final : public AnswerFormat {
 
   void append_last(std::string& out, const Piece& piece, const Usage& usage) const {
     append_piece(out, piece);
-    fmt::format_to(std::back_inserter(out), R"(,"done":true,"done_reason":"{}","total_duration":{},"load_duration":0,)",
-                   end_.reason == EndReason::kLength ? "length" : "stop", nanoseconds(usage.prompt_ms + usage.generation_ms));
+    fmt::format_to(std::back_inserter(out), R"(,"done":true,"done_reason":"{}",)", end_.reason == EndReason::kLength ? "length" : "stop");
+    append_context(out);
+    fmt::format_to(std::back_inserter(out), R"("total_duration":{},"load_duration":0,)",
+                   nanoseconds(usage.prompt_ms + usage.generation_ms));
     fmt::format_to(std::back_inserter(out), R"("prompt_eval_count":{},"prompt_eval_duration":{},"eval_count":{},"eval_duration":{}}})",
                    usage.prompt_tokens, nanoseconds(usage.prompt_ms - usage.queue_ms), usage.completion_tokens,
                    nanoseconds(usage.generation_ms));
@@ -138,12 +160,13 @@ class LineFormat final : public AnswerFormat {
   const std::string head_;  // of every line
   Piece pending_;
   ChoiceEnd end_;
+  std::vector<TokenId> context_;  // of prompt and answer; empty: it is not told
 };
 
 }  // namespace
 
-std::unique_ptr<AnswerFormat> line_format(const ServedModel& model, bool logprobs, bool chat) {
-  return std::make_unique<LineFormat>(model, logprobs, chat);
+std::unique_ptr<AnswerFormat> line_format(const ServedModel& model, const GenerationCall& call, bool chat) {
+  return std::make_unique<LineFormat>(model, call, chat);
 }
 
 std::string load_line(const ServedModel& model, bool chat) { return line_without_answer(model.id, chat, "load"); }

@@ -4,6 +4,7 @@
 #include "braid/result.h"
 #include "braid/served_model.h"
 #include "net/generation/answer_format.h"
+#include "net/generation/call.h"
 #include "net/http/response.h"
 
 #include <memory>
@@ -13,8 +14,9 @@
 namespace braid::net::ollama {
 
 // A stream is a line for each piece and a last one with done_reason and counts; a whole answer is the last line with all of it. With
-// `chat` the text stands in a message, else in "response". The model outlives it.
-std::unique_ptr<AnswerFormat> line_format(const ServedModel& model, bool logprobs, bool chat);
+// `chat` the text stands in a message, else in "response", and the last line has the "context", tokens of prompt and answer, if the call has
+// those of the prompt. The model outlives it.
+std::unique_ptr<AnswerFormat> line_format(const ServedModel& model, const GenerationCall& call, bool chat);
 
 // The answer where nothing was asked: the model is loaded.
 std::string load_line(const ServedModel& model, bool chat);

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <fmt/format.h>
 #include <optional>
 #include <span>
@@ -35,9 +36,16 @@ bool is_empty(const Value& value) {
   return (list != nullptr && list->empty()) || (text != nullptr && text->empty());
 }
 
-Result<void> only_empty(BodyFields&, Value& value, const std::string& path) {
-  if (is_empty(value)) return {};
-  return invalid_argument(fmt::format("'{}' is not supported by this server", path), path);
+// Tokens that an answer before this one was told with.
+Result<void> read_context(BodyFields& fields, Value& value, const std::string& path) {
+  const auto* list = value.get_if<ValueList>();
+  if (list == nullptr) return json::wrong_type(path, "an array", value);
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    const Result<std::int64_t> id = json::read_integer((*list)[i], at_index(path, i), 0, fields.model.codec->vocab_size() - 1);
+    if (!id) return id.error();
+    fields.wish.context.push_back(static_cast<TokenId>(*id));
+  }
+  return {};
 }
 
 Result<void> accept_images(BodyFields&, Value& value, const std::string& path) {
@@ -148,13 +156,12 @@ constexpr std::array kChat = {
     Parameter{"tools", read_tools},
 };
 
-// Of /api/generate, read by read_generate() itself: they only mean something together.
-constexpr std::array<std::string_view, 5> kPromptMembers = {"prompt", "suffix", "system", "raw", "images"};
-
-constexpr std::array kRefused = {
-    Parameter{"prompt", wish::accept_string},  // and the next four, as said
-    Parameter{"suffix", wish::accept_string}, Parameter{"system", wish::accept_string}, Parameter{"raw", wish::accept_bool},
-    Parameter{"images", accept_images},       Parameter{"template", only_empty},        Parameter{"context", only_empty},
+// Of /api/generate. All but the last are read by read_generate() itself: they only mean something together.
+constexpr std::array<std::string_view, 4> kPromptTexts = {"prompt", "suffix", "system", "template"};
+constexpr std::array kGenerate = {
+    Parameter{"prompt", wish::accept_string}, Parameter{"suffix", wish::accept_string},   Parameter{"system", wish::accept_string},
+    Parameter{"raw", wish::accept_bool},      Parameter{"template", wish::accept_string}, Parameter{"images", accept_images},
+    Parameter{"context", read_context},
 };
 
 // "" where there is none.
@@ -191,6 +198,7 @@ Result<Wish> read_chat(Value& body, const ServedModel& model) {
   const std::array tables = {std::span<const Parameter>(kCommon), std::span<const Parameter>(kChat)};
   const Result<void> read = wish::read_parameters(fields, *body.get_if<ValueDict>(), tables);
   if (!read) return read.error();
+  if (!fields.messages && body.find("model") != nullptr) return loaded(std::move(fields), true);
   if (!fields.messages) return invalid_argument("'messages' is missing", "messages");
   ValueList messages = std::move(*fields.messages->get_if<ValueList>());
   if (messages.empty()) return loaded(std::move(fields), true);
@@ -203,16 +211,16 @@ Result<Wish> read_generate(Value& body, const ServedModel& model) {
   BodyFields fields(model);
   set_defaults(fields.wish, model.defaults);
   apply_own_parameters(fields);
-  const std::array tables = {std::span<const Parameter>(kCommon), std::span<const Parameter>(kRefused)};
+  const std::array tables = {std::span<const Parameter>(kCommon), std::span<const Parameter>(kGenerate)};
   const Result<void> read = wish::read_parameters(fields, *body.get_if<ValueDict>(), tables);
   if (!read) return read.error();
-  std::array<std::string, 3> texts;  // prompt, suffix, system
+  std::array<std::string, kPromptTexts.size()> texts;
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    Result<std::string> text = text_of(body, kPromptMembers[i]);
+    Result<std::string> text = text_of(body, kPromptTexts[i]);
     if (!text) return text.error();
     texts[i] = std::move(*text);
   }
-  auto& [prompt, suffix, system] = texts;
+  auto& [prompt, suffix, system, form] = texts;
   const auto member = std::ranges::find(*body.get_if<ValueDict>(), "images", &std::pair<std::string, Value>::first);
   Value* images =
       member != body.get_if<ValueDict>()->end() && !member->second.is_null() && !is_empty(member->second) ? &member->second : nullptr;
@@ -222,7 +230,16 @@ Result<Wish> read_generate(Value& body, const ServedModel& model) {
   if (!is_raw) return is_raw.error();
   if (images != nullptr && (*is_raw || !suffix.empty()))
     return invalid_argument("'images' are shown by the model's chat template, which 'raw' and 'suffix' leave out", "images");
-  if (*is_raw || !suffix.empty()) return finish_raw(std::move(fields), std::move(prompt), std::move(suffix));
+  if (*is_raw || !suffix.empty()) {
+    const std::string_view extra = !form.empty() ? "template" : !fields.wish.context.empty() ? "context" : "";
+    if (!extra.empty())
+      return invalid_argument(fmt::format("'{}' has no place where the prompt is 'raw', or has a 'suffix'", extra), std::string(extra));
+    return finish_raw(std::move(fields), std::move(prompt), std::move(suffix));
+  }
+  if (images != nullptr && !fields.wish.context.empty())
+    return invalid_argument("'images' and 'context' exclude each other: send the conversation to /api/chat", "context");
+  fields.chat.template_text = std::move(form);
+  fields.wish.return_token_ids = true;  // the answer's 'context'
   ValueList messages;
   if (!system.empty()) messages.emplace_back(ValueDict{{"role", "system"}, {"content", std::move(system)}});
   Result<Value> content = images != nullptr ? shown_content(std::move(prompt), *images, "images") : Result<Value>(std::move(prompt));

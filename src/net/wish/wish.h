@@ -71,6 +71,7 @@ struct Wish {
   std::vector<ChatPrompt> chats;            // several chats, each a prompt: they become `prompt` when they are rendered
   bool cuts_prompt_end = false;             // of each prompt, what the context has no room for
   std::vector<TokenId> prompt_ids;          // a chat's prompt in place of its messages; empty: none
+  std::vector<TokenId> context;             // what a chat's prompt goes on from; empty: it begins
   std::optional<bool> add_special;          // whether a prompt gets the model's own BOS and EOS; nullopt: a text does, a chat does not
   bool control_text = false;                // control tokens are part of the answer's text
   bool control_spaces = false;              // with a space between two of them
