@@ -69,10 +69,12 @@ struct ModelFilter {
 };
 
 struct ModelRecipe {
-  std::string model = {};                                       // what is made
-  std::string from = {};                                        // the name of a model that is here, or empty
-  std::vector<std::pair<std::string, std::string>> files = {};  // name and digest ("sha256:…") of uploaded weights
-  std::vector<std::pair<std::string, std::string>> adapters = {};
+  using Files = std::vector<std::pair<std::string, std::string>>;  // names, and digests ("sha256:…") of what has been uploaded
+
+  std::string model = {};  // what is made
+  std::string from = {};   // the name of a model that is here, or empty
+  Files files = {};        // weights
+  Files adapters = {};
   ModelSettings settings = {};  // what is empty there is that of `from`
   bool clears_system = false;   // an empty system prompt is meant
   std::string quantize = {};    // such as q4_k_m; empty: as they are

@@ -7,6 +7,7 @@
 #include "registry/weights_facts.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <filesystem>
 #include <fmt/format.h>
@@ -21,7 +22,8 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kCopyBytes = std::size_t{1} << 20;
 
-bool is_weights(const Layer& one) { return one.is(layer::kModel) || one.is(layer::kProjector) || one.is(layer::kFile); }
+bool is_adapter(const Layer& one) { return one.is(layer::kAdapter) || one.name.starts_with(layer::kAdapterFolder); }
+bool is_weights(const Layer& one) { return one.is(layer::kModel) || one.is(layer::kProjector) || one.is(layer::kFile) || is_adapter(one); }
 
 std::string lower(std::string text) {
   for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -46,15 +48,13 @@ class Creation {
     if (!ref) return ref.error();
     if (recipe_.from.empty() == recipe_.files.empty())
       return invalid_argument("a model is made 'from' another one, or of 'files': give one of the two", "from");
-    if (!recipe_.adapters.empty())
-      return invalid_argument("'adapters' are not supported: nothing here applies them; merge the adapter into the weights first",
-                              "adapters");
     if (const Result<void> checked = check_settings(recipe_.settings); !checked) return checked;
     if (tools_.check_template && !recipe_.settings.template_text.empty())
       if (const Result<void> checked = tools_.check_template(recipe_.settings.template_text); !checked) return checked;
     if (const Result<void> taken = recipe_.from.empty() ? take_files() : take_from(); !taken) return taken;
     if (!recipe_.quantize.empty())
       if (const Result<void> done = quantize(); !done) return done;
+    if (const Result<void> taken = take_adapters(); !taken) return taken;
     if (const Result<void> added = add_settings(); !added) return added;
     if (const Result<void> added = add_config(); !added) return added;
     if (!say("writing manifest")) return stopped();
@@ -145,6 +145,36 @@ class Creation {
     return {};
   }
 
+  // Beside those of the model that it is made from. In GGUF each is a file, in PEFT's form there is one, of two files.
+  Result<void> take_adapters() {
+    std::size_t parts = 0;
+    for (const auto& [name, text] : recipe_.adapters) {
+      const Result<Digest> digest = Digest::parse(text);
+      if (!digest) return digest.error();
+      if (!library_.blobs().size_of(*digest))
+        return invalid_argument(fmt::format("{} ({}) has not been uploaded: POST it to /api/blobs/{} first", name, text, text), "adapters");
+      const bool is_part = name == kAdapterConfig || name == kAdapterTensors;
+      if (!is_part && !is_gguf(library_.blobs().path_of(*digest)))
+        return invalid_argument(fmt::format("{} is no adapter: that is a GGUF file, or {} and {}", name, kAdapterConfig, kAdapterTensors),
+                                "adapters");
+      const std::string place = is_part ? std::string(layer::kAdapterFolder) + name : "";
+      if (is_part && std::ranges::find(layers_, place, &Layer::name) != layers_.end())
+        return invalid_argument("a model has one adapter in PEFT's form at most", "adapters");
+      parts += is_part ? 1 : 0;
+      const Result<void> added = add_layer(layer_type(is_part ? layer::kFile : layer::kAdapter), digest, place);
+      if (!added) return added;
+    }
+    if (parts != 1) return {};
+    return invalid_argument(fmt::format("an adapter in PEFT's form has two files, {} and {}", kAdapterConfig, kAdapterTensors), "adapters");
+  }
+
+  static bool is_gguf(const std::string& path) {
+    const Result<OpenFile> file = OpenFile::read(path);
+    std::array<char, 4> magic{};
+    const Result<std::size_t> size = file ? file->read_at(magic, 0) : Result<std::size_t>(0);
+    return size && *size == magic.size() && std::string_view(magic.data(), magic.size()) == "GGUF";
+  }
+
   Result<void> add_gguf(const std::string& name, const Digest& digest) {
     const std::string path = library_.blobs().path_of(digest);
     if (name.find("-of-") != std::string::npos && name.ends_with(".gguf")) return add_layer(layer_type(layer::kFile), digest, name);
@@ -187,7 +217,7 @@ class Creation {
     if (!written) return written;
     Result<Digest> digest = blob->adopt();
     if (!digest) return digest.error();
-    std::erase_if(layers_, [](const Layer& one) { return one.is(layer::kModel) || one.is(layer::kFile); });
+    std::erase_if(layers_, [](const Layer& one) { return !is_adapter(one) && (one.is(layer::kModel) || one.is(layer::kFile)); });
     return add_layer(layer_type(layer::kModel), *digest, "");
   }
 

@@ -244,6 +244,8 @@ Result<CatalogueEntry> Library::entry_of(const StoredManifest& stored) {
   for (const Layer& one : stored.manifest.layers) {
     const std::string kind = one.media_type.substr(one.media_type.rfind('.') + 1);
     entry.files.push_back({kind, one.digest.text(), blobs_.path_of(one.digest), one.bytes});
+    if (one.name == std::string(layer::kAdapterFolder).append(kAdapterConfig))
+      entry.files.push_back({std::string(layer::kAdapter), one.digest.text(), folder_of(options_, stored) + "/adapter", one.bytes});
     if (one.is(layer::kProjector)) entry.model.facts.able.emplace_back("vision");
     if (!one.is(layer::kTemplate)) continue;
     const Result<std::string> text = read_small_file(blobs_.path_of(one.digest), kMostManifestBytes);

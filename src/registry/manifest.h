@@ -25,7 +25,13 @@ inline constexpr std::string_view kParameters = "params";
 inline constexpr std::string_view kMessages = "messages";
 inline constexpr std::string_view kLicence = "license";
 inline constexpr std::string_view kFile = "file";  // of a folder of the hub, or a part of a split GGUF file; ours alone
+// The files of an adapter in PEFT's form, which are kFile, have names in this folder.
+inline constexpr std::string_view kAdapterFolder = "adapter/";
 }  // namespace layer
+
+// The names of these files in their folder.
+inline constexpr std::string_view kAdapterConfig = "adapter_config.json";
+inline constexpr std::string_view kAdapterTensors = "adapter_model.safetensors";
 
 struct Layer {
   std::string media_type;

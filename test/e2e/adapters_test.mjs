@@ -2,10 +2,11 @@
 import assert from "node:assert/strict";
 import path from "node:path";
 import { test } from "node:test";
-import { serve, temporaryFolder } from "./support/processes.mjs";
+import { braid, serve, temporaryFolder } from "./support/processes.mjs";
 import { events, frees_everything, post, story } from "./support/client.mjs";
 import { createHash } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
+import { demo } from "./support/registries.mjs";
 import { config, gguf_adapter, safetensors, tensors_of, write_adapter } from "./support/adapters.mjs";
 
 const names = ["one", "two", "three"];
@@ -150,6 +151,54 @@ test("the registry's adapters are loaded by their names there", async (t) => {
   assert.match(await refused(server, "/v1/adapters", { name: "x", registry: "nobody" }, 404), /nobody/);
   assert.match(await refused(server, "/v1/adapters", { name: "x", registry: "tuning", path: "peft" }, 400), /both/);
   assert.match(await refused(server, "/v1/adapters", { name: "x" }, 400), /'path' is missing/);
+});
+
+test("a model that is made with adapters answers as its base with them", async (t) => {
+  const folder = temporaryFolder(t);
+  const data = temporaryFolder(t);
+  const server = await serve(t, ["--adapter-dir", folder, "--kv-memory", "128M"], { env: { BRAID_DATA_DIR: data } });
+  const upload = async (bytes) => {
+    const digest = `sha256:${createHash("sha256").update(bytes).digest("hex")}`;
+    assert.equal((await fetch(`${server.url}/api/blobs/${digest}`, { method: "POST", body: bytes })).status, 201);
+    return digest;
+  };
+  const create = async (body, status = 200) => {
+    const made = await post(`${server.url}/api/create`, { stream: false, ...body });
+    assert.equal(made.status, status, await made.clone().text());
+    return made.json();
+  };
+  const peft = Object.fromEntries(Object.entries(tensors_of(4, 0.4)).filter(([name]) => name.includes("down_proj")));
+  const stored = Object.fromEntries(Object.entries(peft).map(([name, tensor]) => {
+    const [, layer, part] = name.match(/layers\.(\d+)\.mlp\.down_proj\.lora_([AB])/);
+    return [`blk.${layer}.ffn_down.weight.lora_${part.toLowerCase()}`, tensor];
+  }));
+  const settings = JSON.stringify({ ...config, target_modules: ["down_proj"] });
+  mkdirSync(path.join(folder, "peft"));
+  writeFileSync(path.join(folder, "peft/adapter_config.json"), settings);
+  writeFileSync(path.join(folder, "peft/adapter_model.safetensors"), safetensors(peft));
+  const digests = { "adapter_config.json": await upload(settings), "adapter_model.safetensors": await upload(safetensors(peft)) };
+  await create({ model: "base", files: { "base.gguf": await upload(demo()) } });
+  await create({ model: "of-files", from: "base", adapters: digests });
+  await create({ model: "of-gguf", from: "base", adapters: { "a.gguf": await upload(gguf_adapter(stored, config.lora_alpha)) } });
+  await create({ model: "kind", from: "of-files", system: "Be kind." });
+  const plain = (await ask(server, { model: "base" })).text;
+  assert.equal((await post(`${server.url}/v1/adapters`, { name: "folder", path: "peft", model: "base" })).status, 200);
+  const tuned = (await ask(server, { model: "base:folder" })).text;
+  assert.notEqual(tuned, plain);
+  for (const model of ["of-files", "of-gguf", "kind"]) {
+    const answer = await (await post(`${server.url}/v1/completions`, { ...wish, model })).json();
+    assert.equal(answer.choices[0].text, tuned, model);
+    assert.equal(answer.model, model);
+  }
+  assert.match((await create({ model: "x", from: "base", adapters: { "adapter_config.json": digests["adapter_config.json"] } }, 400)).error, /has two files/);
+  assert.match((await create({ model: "x", from: "base", adapters: { "a.bin": digests["adapter_config.json"] } }, 400)).error, /is no adapter/);
+  assert.match((await create({ model: "x", from: "of-files", adapters: digests }, 400)).error, /one adapter in PEFT's form/);
+
+  const modelfile = path.join(folder, "Modelfile");
+  writeFileSync(modelfile, "FROM base\nADAPTER ./peft\n");
+  const created = await braid(t, ["create", "by-line", "-f", modelfile, "--host", server.url]);
+  assert.equal(created.code, 0, created.stderr);
+  assert.equal((await ask(server, { model: "by-line" })).text, tuned);
 });
 
 test("weights are updated whole and in part, and what does not fit changes nothing", async (t) => {

@@ -72,7 +72,6 @@ TEST_F(Creating, FromANameThatIsNotHereNothingIsMade) {
   EXPECT_THAT(sentence({.model = "new", .from = "bose"}), HasSubstr("model 'bose' not found; there is base:latest; nothing is downloaded"));
   EXPECT_THAT(sentence({.model = "new"}), HasSubstr("give one of the two"));
   EXPECT_THAT(sentence({.model = "../new", .from = "base"}), HasSubstr("is no name of a model"));
-  EXPECT_THAT(sentence({.model = "new", .from = "base", .adapters = {{"a", "b"}}}), HasSubstr("'adapters' are not supported"));
   ModelRecipe wrong{.model = "new", .from = "base"};
   wrong.settings.parameters = {{"stop", ValueDict{}}};
   EXPECT_THAT(sentence(wrong), HasSubstr("the parameter 'stop'"));
@@ -88,6 +87,35 @@ TEST_F(Creating, UploadedFilesBecomeAModel) {
   EXPECT_THAT(sentence({.model = "x", .files = {{"m.gguf", "sha256:" + std::string(64, '0')}}}), HasSubstr("has not been uploaded"));
   EXPECT_THAT(sentence({.model = "x", .files = {{"../m.gguf", digest}}}), HasSubstr("is no plain name"));
   EXPECT_THAT(sentence({.model = "x", .files = {{"m.gguf", "sha256:/etc/passwd"}}}), HasSubstr("is no digest"));
+}
+
+TEST_F(Creating, AdaptersStayWithTheWeights) {
+  const auto put = [this](const std::string& bytes) { return library_->blobs().put(bytes)->text(); };
+  const std::string gguf = put(small_gguf(32));
+  const std::string config = put("{}");
+  const std::string tensors = put("tensors");
+  ASSERT_TRUE(create({.model = "one", .from = "base", .adapters = {{"a.gguf", gguf}}}));
+  EXPECT_THAT(settings_of("one").adapters, ElementsAre(library_->blobs().path_of(*Digest::parse(gguf))));
+  const ModelRecipe::Files peft = {{"adapter_config.json", config}, {"adapter_model.safetensors", tensors}};
+  ASSERT_TRUE(create({.model = "two", .from = "one", .adapters = peft}));
+  ASSERT_EQ(settings_of("two").adapters.size(), 2U);
+  EXPECT_EQ(test::read_file(settings_of("two").adapters.back() + "/adapter_model.safetensors"), "tensors");
+  tools_.quantize = [](const std::string&, const std::string& to, const std::string&, const auto&) -> Result<void> {
+    write_file(to, small_gguf(16));
+    return {};
+  };
+  ASSERT_TRUE(create({.model = "small", .from = "two", .quantize = "q8_0"}));
+  EXPECT_EQ(settings_of("small").adapters.size(), 2U);
+  EXPECT_EQ(library_->find("small")->model.facts.parameters, 16);
+
+  const auto refused = [this](ModelRecipe::Files adapters, const char* from = "base") {
+    return sentence({.model = "x", .from = from, .adapters = std::move(adapters)});
+  };
+  EXPECT_THAT(refused({{"a.gguf", "sha256:" + std::string(64, '0')}}), HasSubstr("has not been uploaded"));
+  EXPECT_THAT(refused({{"a.bin", config}}), HasSubstr("a.bin is no adapter"));
+  EXPECT_THAT(refused({{"adapter_config.json", config}}), HasSubstr("has two files"));
+  EXPECT_THAT(refused(peft, "two"), HasSubstr("one adapter in PEFT's form at most"));
+  EXPECT_FALSE(library_->find("x"));
 }
 
 TEST_F(Creating, AFileOfAWatchedFolderIsCopied) {

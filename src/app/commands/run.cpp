@@ -109,6 +109,9 @@ std::optional<int> run_named(RunOptions options) {
   if (!found) return std::nullopt;
   const Result<ModelSettings> settings = (*registry)->settings(found->name);
   if (!settings) return report(settings.error());
+  if (!settings->adapters.empty())
+    return report(
+        {ErrorCode::kUnsupported, fmt::format("{} has adapters, which a server applies: `braid serve` starts one", found->name), ""});
   (*registry)->note_use(found->name);
   options.model.model = found->path;
   return run_here(options, *settings);

@@ -30,22 +30,33 @@ fs::path resolved(const std::string& text, const fs::path& folder) {
   return fs::path(text).is_absolute() ? fs::path(text) : folder / text;
 }
 
-Result<void> put(ModelService& service, const fs::path& path, const std::string& name, ModelRecipe& recipe, const ProgressSink& progress) {
+Result<void> put(ModelService& service, const fs::path& path, const std::string& name, ModelRecipe::Files& files,
+                 const ProgressSink& progress) {
   Result<std::string> digest = service.put_file(path.string(), progress);
   if (!digest) return digest.error();
-  recipe.files.emplace_back(name, std::move(*digest));
+  files.emplace_back(name, std::move(*digest));
+  return {};
+}
+
+// A GGUF file, or the two files of a folder of PEFT.
+Result<void> put_adapter(ModelService& service, const fs::path& path, ModelRecipe::Files& files, const ProgressSink& progress) {
+  std::error_code failure;
+  if (!fs::exists(path, failure)) return Error{ErrorCode::kNotFound, fmt::format("ADAPTER {}: there is no such file", path.string()), ""};
+  if (!fs::is_directory(path, failure)) return put(service, path, path.filename().string(), files, progress);
+  for (const char* name : {"adapter_config.json", "adapter_model.safetensors"})
+    if (const Result<void> done = put(service, path / name, name, files, progress); !done) return done;
   return {};
 }
 
 // A file, or all files of a folder that a model of the hub may have.
 Result<void> put_all(ModelService& service, const fs::path& path, ModelRecipe& recipe, const ProgressSink& progress) {
   std::error_code failure;
-  if (!fs::is_directory(path, failure)) return put(service, path, path.filename().string(), recipe, progress);
+  if (!fs::is_directory(path, failure)) return put(service, path, path.filename().string(), recipe.files, progress);
   for (fs::recursive_directory_iterator entry(path, failure); !failure && entry != fs::recursive_directory_iterator();
        entry.increment(failure)) {
     const std::string name = fs::relative(entry->path(), path, failure).string();
     if (!entry->is_regular_file(failure) || !registry::is_file_name(name)) continue;
-    if (const Result<void> done = put(service, entry->path(), name, recipe, progress); !done) return done;
+    if (const Result<void> done = put(service, entry->path(), name, recipe.files, progress); !done) return done;
   }
   if (failure) return Error{ErrorCode::kIo, fmt::format("cannot read {}: {}", path.string(), failure.message()), ""};
   return {};
@@ -60,10 +71,12 @@ Result<ModelRecipe> read_recipe_file(ModelService& service, const std::string& p
   if (!file) return file.error();
   ModelRecipe recipe;
   recipe.settings = std::move(file->settings);
-  const fs::path folder = path == "-" ? fs::path(".") : fs::path(path).parent_path();
-  for (const std::string& adapter : file->adapters) recipe.adapters.emplace_back(adapter, "");
+  fs::path folder = path == "-" ? fs::path(".") : fs::path(path).parent_path();
+  if (folder.empty()) folder = ".";
+  for (const std::string& adapter : file->adapters)
+    if (const Result<void> done = put_adapter(service, resolved(adapter, folder), recipe.adapters, progress); !done) return done.error();
   for (const std::string& from : file->from) {
-    const fs::path place = resolved(from, folder.empty() ? fs::path(".") : folder);
+    const fs::path place = resolved(from, folder);
     std::error_code ignored;
     if (fs::exists(place, ignored)) {
       if (const Result<void> done = put_all(service, place, recipe, progress); !done) return done.error();

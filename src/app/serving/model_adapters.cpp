@@ -57,7 +57,9 @@ Result<ModelAdapters::Entry*> ModelAdapters::chosen(const AdapterChoice& choice)
 }
 
 Result<std::shared_ptr<const ServedModel>> ModelAdapters::apply(std::shared_ptr<const ServedModel> base,
-                                                                std::span<const AdapterChoice> choices) {
+                                                                std::span<const AdapterChoice> asked) {
+  std::vector<AdapterChoice> choices = own_;
+  choices.insert(choices.end(), asked.begin(), asked.end());
   if (choices.size() > kMostTogether)
     return invalid_argument(fmt::format("{} adapters are named, expected at most {} in one request", choices.size(), kMostTogether),
                             "adapter");
@@ -65,7 +67,8 @@ Result<std::shared_ptr<const ServedModel>> ModelAdapters::apply(std::shared_ptr<
   const model::ClassHead* head = nullptr;  // that one of them brings
   std::string names;
   std::string revision;
-  for (const AdapterChoice& choice : choices) {
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    const AdapterChoice& choice = choices[i];
     const Result<Entry*> entry = chosen(choice);
     if (!entry) return entry.error();
     if (choice.scale == 0.0F) continue;
@@ -76,7 +79,7 @@ Result<std::shared_ptr<const ServedModel>> ModelAdapters::apply(std::shared_ptr<
           fmt::format("the adapter '{}' has magnitudes or whole weights: it is used alone, and with a scale of 1", facts.name), "adapter");
     parts.push_back({(*entry)->loaded->adapter, choice.scale, (*entry)->loaded->copies});
     if (parts.back().adapter->head.classes() > 0) head = &parts.back().adapter->head;
-    names += (names.empty() ? "" : "+") + facts.name;
+    if (i >= own_.size()) names += (names.empty() ? "" : "+") + facts.name;
     revision += (revision.empty() ? "" : "+") + facts.revision;
     if (choice.scale != 1.0F) revision += fmt::format("*{}", choice.scale);
     ++(*entry)->facts.requests;
@@ -89,13 +92,30 @@ Result<std::shared_ptr<const ServedModel>> ModelAdapters::apply(std::shared_ptr<
   auto adapted = std::make_shared<AdaptedModel>(AdaptedModel{*base, base});
   ServedModel& served = adapted->served;
   served.is_adapted = !is_plain;
-  if (!is_plain) served.id = fmt::format("{}:{}", base->id, names);
+  if (!names.empty()) served.id = fmt::format("{}:{}", base->id, names);
   if (!use->revision.empty()) served.fingerprint += "-" + use->revision;
   served.adapter = std::move(*use);
   if (head != nullptr && std::cmp_not_equal(served.classes.labels.size(), head->classes()))
     served.classes = class_rules("{}", head->classes());
   if (is_plain) plain_ = adapted;
   return std::shared_ptr<const ServedModel>(adapted, &served);
+}
+
+asio::awaitable<Result<void>> ModelAdapters::use_always(std::vector<std::string> paths) {
+  std::vector<AdapterChoice> own;
+  for (const std::string& path : paths) {
+    const std::string name = own.empty() ? "own" : fmt::format("own-{}", own.size() + 1);
+    if (!has(name)) {  // or it was kept when the model was unloaded
+      WeightSource source;
+      source.path = path;
+      asio::awaitable<Result<AdapterFacts>> loading = load(name, std::move(source), false);
+      const Result<AdapterFacts> loaded = co_await std::move(loading);
+      if (!loaded) co_return Error{loaded.error().code, fmt::format("its adapter {}: {}", path, loaded.error().message), {}};
+    }
+    own.push_back(AdapterChoice{name});
+  }
+  own_ = std::move(own);
+  co_return Result<void>();
 }
 
 asio::awaitable<Result<AdapterFacts>> ModelAdapters::load(std::string name, WeightSource source, bool replace) {
@@ -143,6 +163,8 @@ asio::awaitable<Result<AdapterFacts>> ModelAdapters::load(std::string name, Weig
 }
 
 Result<void> ModelAdapters::unload(std::string_view name) {
+  if (std::ranges::find(own_, name, &AdapterChoice::name) != own_.end())
+    return invalid_argument(fmt::format("the adapter '{}' is a part of the model", name), "name");
   if (std::erase_if(entries_, [&](const Entry& entry) { return entry.facts.name == name; }) > 0) return {};
   return Error{ErrorCode::kNotFound, fmt::format("the adapter '{}' is not loaded", name), "name"};
 }

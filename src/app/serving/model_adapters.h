@@ -46,6 +46,9 @@ class ModelAdapters final : public Adapters {
   boost::asio::awaitable<Result<AdapterFacts>> load(std::string name, WeightSource source, bool replace) override;
   Result<void> unload(std::string_view name) override;
 
+  // Those at `paths`, files or folders of PEFT, are part of the model: all its requests use them, also those that name none.
+  boost::asio::awaitable<Result<void>> use_always(std::vector<std::string> paths);
+
   // All that another model of the same file can have, and the same there; made for others they are only known to have been there.
   std::shared_ptr<const KeptAdapters> keep() const;
   boost::asio::awaitable<void> restore(std::shared_ptr<const KeptAdapters> kept);
@@ -74,6 +77,7 @@ class ModelAdapters final : public Adapters {
   std::uint32_t numbers_ = 0;                // given out
   std::weak_ptr<const AdaptedModel> plain_;  // the base as requests without adapters have it
   bool had_any_ = false;
+  std::vector<AdapterChoice> own_;                                // that all requests use
   const std::shared_ptr<char> alive_ = std::make_shared<char>();  // asked after a wait
 };
 

@@ -269,8 +269,10 @@ asio::awaitable<Result<void>> ModelSlots::load(Slot& slot) {
     asio::awaitable<void> restored = slot.engine->restore_adapters(slot.adapters);
     co_await std::move(restored);
   }
-  Result<void> warm;
-  if (options_.warm_up && !is_draining_) warm = co_await slot.engine->warm_up(kShortWarmUpPrompt);
+  asio::awaitable<Result<void>> adapting =
+      slot.engine->use_adapters(options.settings ? options.settings->adapters : std::vector<std::string>());
+  Result<void> warm = co_await std::move(adapting);
+  if (warm && options_.warm_up && !is_draining_) warm = co_await slot.engine->warm_up(kShortWarmUpPrompt);
   if (warm && !is_draining_) co_return Result<void>();
   std::shared_ptr<void> remains = co_await slot.engine->end();
   slot.engine.reset();

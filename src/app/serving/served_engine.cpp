@@ -126,6 +126,7 @@ class LanguageEngine final : public ServedEngine {
 
   std::shared_ptr<const KeptAdapters> keep_adapters() const override { return adapters_->keep(); }
   asio::awaitable<void> restore_adapters(std::shared_ptr<const KeptAdapters> kept) override { return adapters_->restore(std::move(kept)); }
+  asio::awaitable<Result<void>> use_adapters(std::vector<std::string> paths) override { return adapters_->use_always(std::move(paths)); }
 
   void begin_drain() override {
     rank_watch_.reset();  // the loop has work while it waits

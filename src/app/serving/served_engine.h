@@ -61,6 +61,10 @@ class ServedEngine {
   // Its adapters, for the next engine of the model; null: it never had any.
   virtual std::shared_ptr<const KeptAdapters> keep_adapters() const { return nullptr; }
   virtual boost::asio::awaitable<void> restore_adapters(std::shared_ptr<const KeptAdapters> /*kept*/) { co_return; }
+  // Those at `paths` are used by all its requests from now on: its maker wants them.
+  virtual boost::asio::awaitable<Result<void>> use_adapters(std::vector<std::string> paths) {
+    co_return paths.empty() ? Result<void>() : invalid_argument("it takes no adapters");
+  }
 
   // Once nobody uses it: waits for its last step. Nothing of it is used by the loop or the strand any more; what it has taken is given back
   // when what is returned is destroyed, on any thread.
