@@ -4,9 +4,10 @@ import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "no
 import path from "node:path";
 import { test } from "node:test";
 import { Ollama } from "ollama";
-import { serve, temporaryFolder } from "./support/processes.mjs";
+import { braid, serve, temporaryFolder } from "./support/processes.mjs";
 import { eventually, post } from "./support/client.mjs";
-import { certificate, demo, digestOf, hub, registry } from "./support/registries.mjs";
+import { recurrentModel } from "./support/recurrent_model.mjs";
+import { certificate, demo, digestOf, hub, proxy, registry } from "./support/registries.mjs";
 
 const blobsOf = (data) => readdirSync(path.join(data, "blobs")).sort();
 const namesOf = async (client) => (await client.list()).models.map((model) => model.name);
@@ -157,7 +158,7 @@ test("what cannot be made says why, and leaves nothing", async (t) => {
   await refused({ model: "x", files: { "../../a": digestOf(demo()) } }, 400, /no plain name/);
   await refused({ model: "x", from: "base", messages: [{ role: "user" }] }, 400, /'messages\[0\].content' is missing/);
   await refused({ model: "x", from: "base", parameters: { stop: {} } }, 400, /the parameter 'stop'/);
-  await refused({ model: "x", from: "base", adapters: { a: digestOf(demo()) } }, 400, /'adapters' are not supported/);
+  await refused({ model: "x", from: "base", adapters: { a: `sha256:${"0".repeat(64)}` } }, 400, /has not been uploaded/);
   await refused({ model: "x", from: "base", quantize: "q0" }, 400, /'q0' is no quantisation/);
   await refused({ model: "x", from: "base", template: "a\n{{ if .Prompt }}" }, 400, /'template' cannot be used: the template, line 2: a block has no end/);
   await assert.rejects(client.create({ model: "x", from: "nothing" }), /not found/);
@@ -174,6 +175,33 @@ test("weights are rounded on the way", async (t) => {
   await makeBase(server, client);
   await client.create({ model: "full", from: "base", quantize: "q4_0", stream: false }).then(
     () => assert.fail("what is rounded already is not rounded again"), (error) => assert.match(error.message, /already/));
+});
+
+test("weights in floats are rounded on the way, those of a folder and those of a file", async (t) => {
+  const { server, client } = await start(t, ["--kv-memory", "64M"]);
+  const upload = async (file) => {
+    const bytes = readFileSync(file), digest = digestOf(bytes);
+    assert.equal((await fetch(`${server.url}/api/blobs/${digest}`, { method: "POST", body: bytes })).status, 201);
+    return digest;
+  };
+  const folder = recurrentModel(t);
+  const files = {};
+  for (const name of ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"]) files[name] = await upload(path.join(folder, name));
+  const steps = [];
+  for await (const step of await client.create({ model: "of-folder", files, quantize: "q8_0", stream: true })) steps.push(step.status);
+  assert.ok(steps.includes("quantizing to q8_0"), steps.join());
+  const half = path.join(temporaryFolder(t), "half.gguf");
+  const converted = await braid(t, ["convert", folder, half, "--type", "f16"]);
+  assert.equal(converted.code, 0, converted.stderr);
+  await client.create({ model: "half", files: { "half.gguf": await upload(half) } });
+  assert.match((await client.show({ model: "half" })).details.quantization_level, /F16/i);
+  await client.create({ model: "of-file", from: "half", quantize: "Q8_0" });
+  for (const model of ["of-folder", "of-file"]) {
+    const { details } = await client.show({ model });
+    assert.deepEqual([details.format, details.quantization_level], ["gguf", "Q8_0"], model);
+    const answer = await client.generate({ model, prompt: "abc", raw: true, options: { num_predict: 3, temperature: 0 } });
+    assert.ok(answer.done && answer.eval_count > 0);
+  }
 });
 
 test("who may change what is here is an administrator", async (t) => {
@@ -271,6 +299,35 @@ test("over TLS, with a token that anybody gets; without encryption only where th
   plain.put("a/demo:latest", demo());
   await assert.rejects(client.pull({ model: `http://${plain.host}/a/demo` }), /without encryption/);
   await client.pull({ model: `http://${plain.host}/a/demo`, insecure: true });
+});
+
+test("through the proxies of the environment, and past them where it says so", async (t) => {
+  const none = { http_proxy: "", https_proxy: "", HTTPS_PROXY: "", all_proxy: "", ALL_PROXY: "", no_proxy: "", NO_PROXY: "" };
+  const plain = await registry(t);
+  plain.put("library/demo:latest", demo(), "Be brief.");
+  const between = await proxy(t, { credentials: "name:secret" });
+  const { client } = await start(t, [], { ...none, BRAID_REGISTRY_MIRROR: plain.url, http_proxy: `http://name:secret@${between.host}` });
+  await client.pull({ model: "demo" });
+  assert.ok((await namesOf(client)).includes("demo:latest"));
+  assert.equal(between.asked.length, plain.requests.length, "every request went through it");
+  assert.ok(between.asked.every((line) => line.includes(plain.url)));
+
+  const tls = await certificate(t);
+  const secret = await registry(t, { tls });
+  secret.put("a/demo:latest", demo());
+  const tunnel = await proxy(t);
+  const { client: careful } = await start(t, ["--ca-file", tls.cert], { ...none, https_proxy: `http://${tunnel.host}` });
+  await careful.pull({ model: `${secret.host}/a/demo` });
+  assert.ok(tunnel.asked.length > 0 && tunnel.asked.every((line) => line === `CONNECT ${secret.host}`), "it sees no more than the host");
+
+  const before = between.asked.length;
+  const { client: direct } = await start(t, [], { ...none, BRAID_REGISTRY_MIRROR: plain.url, http_proxy: `http://${between.host}`, no_proxy: "127.0.0.1" });
+  await direct.pull({ model: "demo" });
+  assert.equal(between.asked.length, before);
+
+  const { client: stranger } = await start(t, [], { ...none, BRAID_REGISTRY_MIRROR: plain.url, http_proxy: `http://${between.host}` });
+  await assert.rejects(stranger.pull({ model: "demo" }), /407|proxy/i);
+  assert.deepEqual(await namesOf(stranger), ["braid-demo"]);
 });
 
 test("from a hub: by quantisation, with its token, strict about names", async (t) => {

@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import http from "node:http";
 import https from "node:https";
+import net from "node:net";
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { run, sourceFolder, temporaryFolder } from "./processes.mjs";
@@ -62,6 +63,39 @@ async function listen(t, handler, tls) {
   t.after(() => { server.closeAllConnections(); server.close(); });
   const host = tls ? `localhost:${server.address().port}` : `127.0.0.1:${server.address().port}`;
   return { url: `${tls ? "https" : "http"}://${host}`, host, requests };
+}
+
+// A proxy that hands on what it is asked for, and notes it; `credentials` ("name:secret"): of those who may ask.
+export async function proxy(t, { credentials } = {}) {
+  const asked = [], sockets = new Set();
+  const wanted = credentials && `Basic ${Buffer.from(credentials).toString("base64")}`;
+  const may = (request) => !wanted || request.headers["proxy-authorization"] === wanted;
+  const server = http.createServer((request, response) => {
+    if (!may(request)) return response.writeHead(407, { "Proxy-Authenticate": "Basic realm=\"p\"" }).end();
+    asked.push(`${request.method} ${request.url}`);
+    const { "proxy-authorization": secret, "proxy-connection": kept, ...headers } = request.headers;
+    const onward = http.request(request.url, { method: request.method, headers }, (answer) => {
+      response.writeHead(answer.statusCode, answer.headers);
+      answer.pipe(response);
+    });
+    onward.on("error", () => response.destroy());
+    return request.pipe(onward);
+  });
+  server.on("connect", (request, socket, head) => {
+    socket.on("error", () => {});
+    if (!may(request)) return socket.end("HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic realm=\"p\"\r\n\r\n");
+    asked.push(`CONNECT ${request.url}`);
+    const onward = net.connect(Number(request.url.split(":").at(-1)), "127.0.0.1", () => {
+      socket.write("HTTP/1.1 200 Connection established\r\n\r\n");
+      onward.write(head);
+      socket.pipe(onward).pipe(socket);
+    });
+    onward.on("error", () => socket.destroy());
+    return sockets.add(socket).add(onward);
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => { for (const socket of sockets) socket.destroy(); server.closeAllConnections(); server.close(); });
+  return { host: `127.0.0.1:${server.address().port}`, asked };
 }
 
 async function bodyOf(request) {
