@@ -163,6 +163,26 @@ test("a pool shrinks under its streams for another model", async (t) => {
   await eventually("the pool grows again", async () => (await total()) > during);
 });
 
+test("the pool of a model that came second grows beyond its first size when the other one goes", async (t) => {
+  const folder = temporaryFolder(t);
+  for (const name of ["demo", "twin"]) symlinkSync(demo, path.join(folder, `${name}.gguf`));
+  const server = await serve(t, ["--models-dir", folder, "--memory", "200M", "--kv-dtype", "f32"]);
+  const total = async (name) => (await metrics(server.url)).get(`braid_kv_blocks_total{model="${name}"}`);
+  const expected = await answer(server, wish("demo", "the owl", { max_tokens: 200 }));
+  const alone = await total("demo");
+  assert.deepEqual(await answer(server, wish("twin", "the owl", { max_tokens: 200 })), expected);
+  const first = await total("twin");
+  assert.ok(first < alone, `${first} blocks, ${alone} alone`);
+  const streams = ["the owl", "Luna", "the owl"].map((name) => answer(server, wish("twin", name, { max_tokens: 200 })));
+  await command(server, "unload", { model: "demo" });
+  await eventually("it grows", async () => (await total("twin")) > first);
+  assert.ok(await total("twin") <= alone);
+  const answers = await Promise.all(streams);
+  assert.deepEqual(answers[0], expected);
+  assert.deepEqual(answers[2], expected);
+  assert.deepEqual(await answer(server, wish("demo", "the owl", { max_tokens: 200 })), expected, "and shrinks for it again");
+});
+
 test(`${cycles} times two models come and go beside a third that streams`, async (t) => {
   const folder = temporaryFolder(t);
   for (const [name, file] of [["steady", demo], ["a", draft], ["b", demo]]) copyFileSync(file, path.join(folder, `${name}.gguf`));
