@@ -209,7 +209,10 @@ TEST(CommandLine, EachModelHasItsPartOfTheDisk) {
   const auto two = std::get<ServeOptions>(parse({"serve", "a.gguf", "b.gguf", "--kv-disk", "/d", "--kv-disk-limit", "16GB"}));
   EXPECT_EQ(part(two, "b"), std::pair(std::string("/d/b"), std::uint64_t{6'000'000'000}));
   EXPECT_EQ(part(two, "c"), std::pair(std::string("/d/c"), std::uint64_t{1'000'000'000}));
-  const auto folder = std::get<ServeOptions>(parse({"serve", "--models-dir", "/m", "--kv-disk", "/d", "--kv-disk-limit", "16GB"}));
+  const test::Folder models;
+  const std::string models_dir = models.path();
+  const auto folder =
+      std::get<ServeOptions>(parse({"serve", "--models-dir", models_dir.c_str(), "--kv-disk", "/d", "--kv-disk-limit", "16GB"}));
   EXPECT_EQ(part(folder, "a"), std::pair(std::string("/d/a"), std::uint64_t{4'000'000'000}));
   EXPECT_EQ(part(std::get<ServeOptions>(parse({"serve", "a.gguf"})), "a").first, "");
 }
