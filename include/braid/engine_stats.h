@@ -58,6 +58,15 @@ struct DiskCacheStats {
   std::uint64_t pruned = 0;  // blocks that were too old, or had no room
 };
 
+// What became of images, where the model sees.
+struct ImageStats {
+  std::uint64_t encoded = 0;    // images computed
+  std::uint64_t found = 0;      // what became of them before was kept
+  double encode_seconds = 0.0;  // strand time of those that were computed, and of those that were left
+  std::uint32_t waiting = 0;    // images, the one that is computed among them
+  std::uint64_t kept_bytes = 0;
+};
+
 struct EngineStats {
   std::uint64_t steps = 0;
   std::uint64_t prompt_tokens = 0;  // prefilled, recomputed ones included
@@ -112,6 +121,7 @@ struct EngineStats {
   std::uint64_t cache_verified_blocks = 0;              // compared with what was computed, by --kv-verify
   DraftStats drafts;                                    // empty where nothing is guessed
   std::optional<DiskCacheStats> disk;                   // nullopt without a disk tier
+  std::optional<ImageStats> images;                     // nullopt for a model that reads text alone
 };
 
 }  // namespace braid

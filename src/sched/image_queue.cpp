@@ -14,12 +14,15 @@ ImageQueue::Wish::~Wish() {
 
 void ImageQueue::Executor::execute(const step::StepPlan&, step::StepResult&) {
   if (options_.before_steps) options_.before_steps();
-  const Clock::time_point until = Clock::now() + options_.most_of_step;
+  const Clock::time_point begin = Clock::now();
+  Clock::time_point now = begin;
   if (!pass) pass = encoder_.begin(std::move(pixels));
   bool goes_on = true;
   do {
     goes_on = pass->advance();
-  } while (goes_on && Clock::now() < until);
+    now = Clock::now();
+  } while (goes_on && now - begin < options_.most_of_step);
+  seconds += std::chrono::duration<double>(now - begin).count();
   if (goes_on) return;
   vectors = std::make_shared<const std::vector<float>>(pass->take());
   pass.reset();
@@ -34,9 +37,18 @@ ImageQueue::~ImageQueue() {
     for (Wish* wish : job.wishes) wish->queue_ = nullptr;
 }
 
+ImageStats ImageQueue::stats() const {
+  return {.encoded = computed_,
+          .found = found_,
+          .encode_seconds = seconds_,
+          .waiting = static_cast<std::uint32_t>(jobs_.size()),
+          .kept_bytes = kept_bytes_};
+}
+
 MediaVectors ImageQueue::find(const Key& key) {
   const auto found = kept_.find(key);
   if (found == kept_.end()) return nullptr;
+  ++found_;
   uses_.splice(uses_.begin(), uses_, found->second.use);
   return found->second.vectors;
 }
@@ -88,6 +100,7 @@ void ImageQueue::on_returned() {
     failure = step->result.failure;
     lane_.pop();
   }
+  seconds_ = executor_.seconds;
   if (failure) {
     end_pass(Error{ErrorCode::kInternal, "looking at an image failed inside the server", {}});
   } else if (executor_.vectors != nullptr && executor_.vectors->empty()) {

@@ -2,6 +2,7 @@
 // token waits for more than that. What became of them is kept while there is room.
 #pragma once
 
+#include "braid/engine_stats.h"
 #include "braid/media_span.h"
 #include "braid/pixels.h"
 #include "braid/result.h"
@@ -61,7 +62,7 @@ class ImageQueue {
   Result<std::unique_ptr<Wish>> ask(const Key& key, SharedPixels pixels, std::int32_t priority, Arrived arrived);
 
   std::size_t kept_bytes() const { return kept_bytes_; }
-  std::uint64_t computed() const { return computed_; }  // images, so far
+  ImageStats stats() const;
   double running_seconds() const { return lane_.running_seconds(); }
 
  private:
@@ -80,6 +81,7 @@ class ImageQueue {
     SharedPixels pixels;  // of a pass that is to begin
     std::unique_ptr<step::ImagePass> pass;
     MediaVectors vectors;  // of a pass that is done; empty ones: a number of them is none
+    double seconds = 0.0;  // of all steps
 
    private:
     step::ImageEncoder& encoder_;
@@ -103,6 +105,8 @@ class ImageQueue {
   std::optional<Key> running_;
   std::uint64_t next_serial_ = 0;
   std::uint64_t computed_ = 0;
+  std::uint64_t found_ = 0;
+  double seconds_ = 0.0;  // the executor's, as of the last step that has come back
   std::map<Key, Kept> kept_;
   std::list<Key> uses_;  // of what is kept, the latest first
   std::size_t kept_bytes_ = 0;

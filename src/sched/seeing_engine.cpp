@@ -193,6 +193,7 @@ void SeeingEngine::fail(SeeingTicket& ticket, const Error& error) {
 EngineStats SeeingEngine::stats() const {
   EngineStats stats = scheduler_.stats();
   stats.running_step_seconds = std::max(stats.running_step_seconds, images_.running_seconds());
+  stats.images = images_.stats();
   for (const SeeingTicket* ticket : waiting_) {
     const std::int32_t priority = ticket->request_.priority;
     ++stats.waiting;

@@ -91,11 +91,20 @@ TEST(Metrics, TellWhatEachRankTook) {
   for (const char* line : {R"(braid_rank_compute_seconds_total{rank="0"} 1.5)", R"(braid_rank_compute_seconds_total{rank="1"} 1.25)",
                            R"(braid_rank_exchange_seconds_total{rank="1"} 0.5)"})
     EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
+TEST(ServedModels, AnAdaptersNameIsItsBasesWhereModelsAreAskedAbout) {
+  Revised revised;
+  ServedModel model;
+  model.id = "base";
+  model.adapters = &revised;
+  const ServiceStatus status{.state = ServiceState::kReady, .reason = {}, .models = ModelDirectory({&model})};
+  for (const char* name : {"base", "tuned", "base:tuned"}) EXPECT_EQ(net::served_model(status, name).value(), &model) << name;
+  EXPECT_EQ(net::served_model(status, "other").error().code, ErrorCode::kNotFound);
 }
 
 TEST(Metrics, EachIsDocumentedWithItsTypeAndEachDocumentedOneIsServed) {
   EngineStats stats;
   stats.disk.emplace();
+  stats.images.emplace();
   net::SystemFigures figures;
   figures.pressure = {{.resource = "cpu"}};
   figures.group_memory_bytes = figures.group_memory_limit_bytes = figures.group_cpu_limit = 1.0;

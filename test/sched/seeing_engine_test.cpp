@@ -161,6 +161,11 @@ TEST(SeeingEngine, TheSecondQuestionAboutAnImageComputesNeitherImageNorPromptAga
   rig.complete(*again);
   EXPECT_EQ(rig.eyes.begun, 1);
   EXPECT_EQ(again->finish->usage.cached_tokens, 39);
+  const ImageStats stats = rig.engine.stats().images.value();
+  EXPECT_EQ(stats.encoded, 1U);
+  EXPECT_EQ(stats.found, 1U);
+  EXPECT_EQ(stats.waiting, 0U);
+  EXPECT_EQ(stats.kept_bytes, 9 * sizeof(float));
   const auto other = rig.start(SeeingRig::question({picture(4, 9)}));  // in the same place of the same text
   rig.complete(*other);
   EXPECT_EQ(rig.eyes.begun, 2);

@@ -119,6 +119,14 @@ void add_disk(FamilyList& families, const DiskCacheStats& disk) {
   families.counter("disk_cache_pruned_total", "Blocks dropped because they were too old or had no room.", disk.pruned);
 }
 
+void add_images(FamilyList& families, const ImageStats& images) {
+  families.counter("images_encoded_total", "Images that the model's tower has computed.", images.encoded);
+  families.counter("image_cache_hits_total", "Images whose vectors were kept from before.", images.found);
+  families.counter("image_encode_seconds_total", "Compute time spent on images.", images.encode_seconds);
+  families.gauge("images_waiting", "Images that are to be computed, or are being so.", images.waiting);
+  families.gauge("image_cache_bytes", "Bytes of the vectors of images that are kept.", images.kept_bytes);
+}
+
 }  // namespace
 
 void add_engine(FamilyList& families, const EngineStats& stats) {
@@ -127,6 +135,7 @@ void add_engine(FamilyList& families, const EngineStats& stats) {
   add_cache(families, stats);
   add_drafts(families, stats.drafts);
   if (stats.disk) add_disk(families, *stats.disk);
+  if (stats.images) add_images(families, *stats.images);
 }
 
 }  // namespace braid::net
