@@ -42,8 +42,9 @@ void Attention::project(const step::Pass& pass, const LayerShape& shape, const L
       const step::PassToken& token = pass.tokens[static_cast<std::size_t>(row)];
       space.attention_rows[row] = {.blocks = pass.table(token, group), .position = token.position};
       rotate_and_store(space.attention_rows[row], row, shape.attention, weights, pool, space);
-      space.attention_rows[row].position += token.ahead;
-      space.attention_ahead[row] = token.ahead;
+      const std::int32_t ahead = shape.attention.looks_ahead ? token.ahead : 0;
+      space.attention_rows[row].position += ahead;
+      space.attention_ahead[row] = ahead;
     }
   });
 }

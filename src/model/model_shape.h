@@ -114,6 +114,7 @@ struct AttentionShape {
   float clip = 0.0F;                // queries, keys and values are held in [-clip, clip] before norms; 0: they are not
   std::int32_t rotary = kNoRotary;  // index into ModelShape::rotary
   std::int32_t window = 0;          // positions that a token sees, its own the last one; 0: all
+  bool looks_ahead = true;          // tokens of an image see all of it, where the model's do at all (step::PassToken)
   float scale = 1.0F;               // of scores
   float score_cap = 0.0F;           // scaled scores become cap * tanh(score / cap); 0: they stay
   std::vector<float> slopes;        // [heads], or none: see kernels::AttentionArgs

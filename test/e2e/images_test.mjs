@@ -12,14 +12,13 @@ const images = path.join(sourceFolder, "test/model/reference/images");
 const reference_of = (name) => JSON.parse(readFileSync(path.join(images, name, "reference.json"), "utf8")).picture;
 const picture = `data:image/png;base64,${readFileSync(path.join(images, "picture.png")).toString("base64")}`;
 
-// What the models' chat templates write in the place of an image. Not Idefics 3 and SmolVLM: their references were made where torchvision had
-// no Lanczos, and another kernel took its place.
+// What the models' chat templates write in the place of an image.
 const placeholders = {
   llava: "<image>", "llava-next": "<image>", "llava-onevision": "<image>", internvl: "<IMG_CONTEXT>", pixtral: "[IMG]", mistral3: "[IMG]",
   "qwen2-vl": "<|vision_start|><|image_pad|><|vision_end|>", "qwen2.5-vl": "<|vision_start|><|image_pad|><|vision_end|>",
-  "qwen3-vl": "<|vision_start|><|image_pad|><|vision_end|>",
+  "qwen3-vl": "<|vision_start|><|image_pad|><|vision_end|>", "qwen3.5": "<|vision_start|><|image_pad|><|vision_end|>", "kimi-k2.5": "<image>",
+  idefics3: "<image>", smolvlm: "<image>", gemma3: "<start_of_image>", "lfm2-vl": "<image>",
 };
-const gemma3 = "<start_of_image>";  // the words of its processor around an image are not those of the reference
 
 // Texts and images as they come, and nothing around them.
 const template = (placeholder) =>
@@ -30,7 +29,7 @@ function serve_models(t, names, options = [], kv_memory = "64M") {
   const folder = temporaryFolder(t);
   const templates = names.map((name) => {
     const file = path.join(folder, `${name}.jinja`);
-    writeFileSync(file, template(placeholders[name] ?? gemma3));
+    writeFileSync(file, template(placeholders[name]));
     return ["--chat-template", file];
   });
   return serve(t, [...names.map((name) => path.join(images, name)), ...templates.flat(), "--dtype", "f32", "--kv-dtype", "f32", "--kv-memory",

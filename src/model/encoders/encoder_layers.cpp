@@ -83,10 +83,11 @@ EncoderLayers::EncoderLayers(const Model& model, std::vector<TextRows> texts, st
   x_.resize(static_cast<std::size_t>(count_ * shape.width));
   queries_.resize(static_cast<std::size_t>(count_ * shape.heads * shape.head_dim));
   mixed_.resize(queries_.size());
+  layer_ = model.first;
 }
 
 bool EncoderLayers::advance() {
-  if (layer_ == model_.shape.layers.size()) return false;
+  if (layer_ == end()) return false;
   const auto run = [&](std::int64_t work, Stage next, auto&& part) {
     const std::int64_t end = std::min(count_, next_row_ + rows_of_part(work));
     part(next_row_, end);
@@ -102,7 +103,9 @@ bool EncoderLayers::advance() {
       attend();
       break;
     case Stage::kJoin:
-      run(work_of(weights().out), Stage::kFeed, [this](std::int64_t begin, std::int64_t end) { join(begin, end); });
+      run(work_of(weights().out), layer().up || weights().experts ? Stage::kFeed : Stage::kProject,
+          [this](std::int64_t begin, std::int64_t end) { join(begin, end); });
+      if (stage_ == Stage::kProject) ++layer_;
       break;
     case Stage::kFeed:
       run(weights().experts ? 2 * work_of(weights().experts->up.front()) * layer().experts.used
@@ -111,7 +114,7 @@ bool EncoderLayers::advance() {
       if (stage_ == Stage::kProject) ++layer_;
       break;
   }
-  return layer_ < model_.shape.layers.size();
+  return layer_ < end();
 }
 
 void EncoderLayers::next_stage(Stage stage) {
@@ -126,7 +129,16 @@ void EncoderLayers::normalise(const EncoderNormWeights& norm, const float* x, st
 
 // What a task adds is computed for its rows side by side, as texts lie.
 void EncoderLayers::multiply(const EncoderMatrix& matrix, const float* x, std::int64_t begin, std::int64_t rows, float* out) {
-  products_.multiply(matrix.base, x, rows, out);
+  if (const std::optional<EncoderLimits>& limits = matrix.limits) {
+    const std::int64_t inputs = rows * matrix.base.matrix.inputs;
+    float* const held = sized(held_, inputs);
+    std::transform(x, x + inputs, held, [&](float value) { return std::clamp(value, limits->input_min, limits->input_max); });
+    products_.multiply(matrix.base, held, rows, out);
+    for (float& value : std::span(out, static_cast<std::size_t>(rows * matrix.base.matrix.outputs)))
+      value = std::clamp(value, limits->output_min, limits->output_max);
+  } else {
+    products_.multiply(matrix.base, x, rows, out);
+  }
   if (matrix.tasks.empty() || tasks_.empty()) return;
   const auto task_of = [&](std::int64_t row) { return tasks_[static_cast<std::size_t>(begin + row)]; };
   for (std::int64_t first = 0, end = 0; first < rows; first = end) {
@@ -170,6 +182,7 @@ void EncoderLayers::project(std::int64_t begin, std::int64_t end) {
   };
   normalise_heads(weights().query_norm, queries, query_width);
   normalise_heads(weights().key_norm, keys, kv_width);
+  if (const EncoderNormWeights& norm = weights().value_norm) normalise(norm, values, rows * shape.kv_heads, shape.head_dim, values);
   Sight& seen = sight();
   model_.team.for_chunks(rows, kRowsOfMember, [&](std::int64_t from, std::int64_t to, int) {
     for (std::int64_t row = from; row < to; ++row) {

@@ -44,6 +44,8 @@ class EncoderLayers {
     float score_scale;
     const kernels::KernelTable& table;
     kernels::ThreadTeam& team;
+    std::size_t first = 0;                // of the layers: those that these rows go through
+    std::optional<std::size_t> end = {};  // none: all
   };
 
   // `texts` cover all rows, in their order, and so do `parts`, where some layers attend within those (EncoderLayer::within_parts). `angles`:
@@ -54,7 +56,7 @@ class EncoderLayers {
   std::int64_t count() const { return count_; }
   // The residual stream, [count, width]: to be filled before the first advance().
   float* rows() { return x_.data(); }
-  std::size_t finished() const { return layer_; }  // layers
+  std::size_t finished() const { return layer_; }  // layers, counted from the model's first
 
   // Computes the next part. False: all layers are done.
   bool advance();
@@ -83,6 +85,7 @@ class EncoderLayers {
   void normalise(const EncoderNormWeights& norm, const float* x, std::int64_t rows, std::int64_t width, float* out);
   void add_branch(const EncoderNormWeights& own, const EncoderNormWeights& joined, float* branch, std::int64_t begin, std::int64_t rows);
   void rotate(float* x, std::int32_t heads, std::int64_t row) const;
+  std::size_t end() const { return model_.end.value_or(model_.shape.layers.size()); }
   const EncoderLayer& layer() const { return model_.shape.layers[layer_]; }
   const EncoderLayerWeights& weights() const { return model_.weights[layer_]; }
   Sight& sight() { return layer().within_parts ? *parts_ : whole_; }
@@ -94,10 +97,10 @@ class EncoderLayers {
   std::optional<Sight> parts_;
   const std::int64_t count_;
   NetworkProducts products_;
-  std::vector<float> x_;                                                                  // [rows, width]
-  std::vector<float> queries_;                                                            // [rows, heads * head_dim]
-  std::vector<float> mixed_;                                                              // likewise, what attention gives
-  std::vector<float> input_, keys_, values_, up_, gate_, branch_, before_, low_, added_;  // of the part at hand
+  std::vector<float> x_;                                                                         // [rows, width]
+  std::vector<float> queries_;                                                                   // [rows, heads * head_dim]
+  std::vector<float> mixed_;                                                                     // likewise, what attention gives
+  std::vector<float> input_, keys_, values_, up_, gate_, branch_, before_, low_, added_, held_;  // of the part at hand
 
   Stage stage_ = Stage::kProject;
   std::size_t layer_ = 0;

@@ -70,6 +70,7 @@ EncoderTable EncoderLoader::table(const std::string& name, std::int64_t least, c
 
 EncoderMatrix EncoderLoader::matrix(const EncoderLinear& own, const EncoderShape& shape) {
   EncoderMatrix loaded{linear(own), {}};
+  if (!own.limits.empty()) loaded.limits = limits(own.limits);
   if (!has_tasks(own.weight, shape)) return loaded;
   const auto tensor = tensors_.read(own.weight);  // of whose rows it may have some alone
   const std::int64_t rows = tensor && !tensor->shape.empty() ? tensor->shape.front() : 0;
@@ -84,11 +85,19 @@ EncoderMatrix EncoderLoader::matrix(const EncoderLinear& own, const EncoderShape
   return loaded;
 }
 
+EncoderLimits EncoderLoader::limits(const std::string& prefix) {
+  const auto one = [&](const char* name) {
+    const std::vector<float> value = need(prefix + name, {});
+    return value.size() == 1 ? value.front() : 0.0F;
+  };
+  return {one("input_min"), one("input_max"), one("output_min"), one("output_max")};
+}
+
 EncoderNormWeights EncoderLoader::norm(const EncoderNorm& shape, std::int64_t width) {
   EncoderNormWeights weights;
   if (!shape) return weights;
   weights.rms = shape.rms;
-  weights.weight = need(shape.weight, {width});
+  weights.weight = shape.plain ? std::vector<float>(static_cast<std::size_t>(width), 1.0F) : need(shape.weight, {width});
   for (float& value : weights.weight) value += shape.plus;
   if (!shape.bias.empty() && tensors_.has(shape.bias)) weights.bias = need(shape.bias, {width});
   if (weights.bias.empty()) weights.bias.resize(static_cast<std::size_t>(width));
@@ -175,6 +184,7 @@ EncoderLayerWeights EncoderLoader::layer(const EncoderLayer& layer, const Encode
   weights.before_attention = norm(layer.before_attention, shape.width);
   weights.query_norm = norm(layer.query_norm, shape.norms_all_heads ? shape.heads * shape.head_dim : shape.head_dim);
   weights.key_norm = norm(layer.key_norm, shape.norms_all_heads ? shape.kv_heads * shape.head_dim : shape.head_dim);
+  weights.value_norm = norm(layer.value_norm, shape.head_dim);
   weights.after_attention = norm(layer.after_attention, shape.width);
   weights.joined_attention = norm(layer.joined_attention, shape.width);
   weights.rejoined_attention = norm(layer.rejoined_attention, shape.width);

@@ -40,6 +40,7 @@ class EncoderLoader {
   LayerMatrix pack(const float* values, std::int64_t outputs, std::int64_t inputs, kernels::WeightType wanted);
   EncoderExpertsWeights experts(const EncoderExperts& shape, std::int64_t width, std::int64_t inner);
   std::vector<float> bias(const EncoderLinear& shape, bool whole);
+  EncoderLimits limits(const std::string& prefix);
 
   const EncoderTensors& tensors_;
   const kernels::KernelTable& table_;

@@ -20,17 +20,20 @@ struct EncoderLinear {
   std::int64_t outputs = 0;
   std::int64_t inputs = 0;
   std::int64_t first = 0;
+  std::string limits =
+      {};  // tensors "<limits>input_min", "input_max", "output_min" and "output_max", within which x and y are held; or empty
 
   explicit operator bool() const { return !weight.empty(); }
 };
 
 struct EncoderNorm {
-  std::string weight;  // empty: there is none
+  std::string weight;  // empty: there is none, but for `plain`
   std::string bias;    // zeros where the file has none
   bool rms = false;    // by the root of the mean square, without a mean
   float plus = 0.0F;   // to be added to the weights
+  bool plain = false;  // without weights
 
-  explicit operator bool() const { return !weight.empty(); }
+  explicit operator bool() const { return plain || !weight.empty(); }
 };
 
 // Of the experts that a feed-forward chooses from, whose matrices lie one after the other: [experts * inner, width] each.
@@ -49,6 +52,7 @@ struct EncoderLayer {
   EncoderNorm before_attention;  // of what attention reads
   EncoderLinear query, key, value, out;
   EncoderNorm query_norm, key_norm;  // of each head, or of all together (EncoderShape::norms_all_heads)
+  EncoderNorm value_norm;            // of each head
   EncoderNorm after_attention;       // of what it gives, before that is added to x
   EncoderNorm joined_attention;      // of x, after it was added
   EncoderNorm rejoined_attention;    // of that plus what x was before

@@ -26,9 +26,15 @@ struct TaskMatrices {
   LayerMatrix down, up;  // [rank, inputs], [outputs, rank]
 };
 
+// Of what goes into a product, and of what comes out.
+struct EncoderLimits {
+  float input_min = 0.0F, input_max = 0.0F, output_min = 0.0F, output_max = 0.0F;
+};
+
 struct EncoderMatrix {
   LayerMatrix base;
   std::vector<TaskMatrices> tasks;  // of EncoderShape::tasks, or empty
+  std::optional<EncoderLimits> limits = {};
 };
 
 // What a task adds to the rows of a table: their own `rank` numbers times directions.
@@ -49,7 +55,7 @@ struct EncoderExpertsWeights {
 };
 
 struct EncoderLayerWeights {
-  EncoderNormWeights before_attention, query_norm, key_norm, after_attention, joined_attention, rejoined_attention;
+  EncoderNormWeights before_attention, query_norm, key_norm, value_norm, after_attention, joined_attention, rejoined_attention;
   EncoderNormWeights before_feed_forward, after_feed_forward, joined_feed_forward;
   EncoderMatrix query, key, value, out;
   EncoderMatrix gate, up, down;  // gate: without outputs where there is none

@@ -4,6 +4,7 @@
 #include "model/families/folder_experts.h"
 #include "model/families/gguf_decoder.h"
 #include "model/families/gguf_experts.h"
+#include "model/families/picture_sections.h"
 
 #include <algorithm>
 #include <array>
@@ -94,14 +95,21 @@ ModelShape describe_delta(GgufKeys& keys, bool tiled) {
   return model;
 }
 
-ModelShape describe_qwen35(GgufKeys& keys) {
+// Files of before images were read lack the sections, which change nothing for texts.
+ModelShape describe_qwen35_layers(GgufKeys& keys) {
   ModelShape model = describe_delta(keys, true);
+  if (keys.has("rope.dimension_sections")) read_picture_sections(keys, model, {11, 11, 10}, true);
+  return model;
+}
+
+ModelShape describe_qwen35(GgufKeys& keys) {
+  ModelShape model = describe_qwen35_layers(keys);
   take_prediction_layers(keys, model);
   return model;
 }
 
 ModelShape describe_qwen35_moe(GgufKeys& keys) {
-  ModelShape model = describe_delta(keys, true);
+  ModelShape model = describe_qwen35_layers(keys);
   add_experts(keys, model, {.normalised = true});
   take_prediction_layers(keys, model);
   return model;

@@ -2,6 +2,7 @@
 #include "model/families/family.h"
 #include "model/families/folder_decoder.h"
 #include "model/families/gguf_decoder.h"
+#include "model/families/picture_sections.h"
 
 #include <algorithm>
 #include <array>
@@ -13,11 +14,8 @@
 #include <vector>
 
 namespace braid::model {
-namespace {
 
-using Sections = std::array<std::int32_t, 3>;
-
-void read_sections(GgufKeys& keys, ModelShape& model, const Sections& fallback, bool mixed) {
+void read_picture_sections(GgufKeys& keys, ModelShape& model, const PictureSections& fallback, bool mixed) {
   constexpr std::string_view kKey = "rope.dimension_sections";
   constexpr std::size_t kStored = 4;  // of films' sound, which has none of the pairs
   RopeParameters& rope = model.rotary.front();
@@ -32,11 +30,13 @@ void read_sections(GgufKeys& keys, ModelShape& model, const Sections& fallback, 
     keys.fail(ErrorCode::kBadFile, fmt::format("{} add up to {}, expected {} pairs of a head", keys.full(kKey), sum, rope.rotated / 2));
 }
 
+namespace {
+
 ModelShape describe_qwen2vl(GgufKeys& keys) {
   ModelShape model = rms_decoder(keys);
   read_windows_and_cap(keys, model);
   set_biases(model, Parts::kQueryKeyValue, Presence::kRequired);
-  read_sections(keys, model, {16, 24, 24}, false);
+  read_picture_sections(keys, model, {16, 24, 24}, false);
   return model;
 }
 
@@ -45,11 +45,11 @@ ModelShape describe_qwen3vl(GgufKeys& keys) {
   read_windows_and_cap(keys, model);
   add_query_norms(model, NormShape::Kind::kRms);
   set_biases(model, Parts::kAttention, Presence::kOptional);
-  read_sections(keys, model, {24, 20, 20}, true);
+  read_picture_sections(keys, model, {24, 20, 20}, true);
   return model;
 }
 
-void set_picture_sections(FolderReader& in, const Sections& usual) {
+void set_picture_sections(FolderReader& in, const PictureSections& usual) {
   std::vector<std::uint64_t> sections(usual.begin(), usual.end());
   for (const std::string_view name : {"rope_parameters", "rope_scaling"})
     if (auto rope = in.config.part(name))

@@ -3,6 +3,7 @@
 #include "model/images/tile_mosaic.h"
 #include "model/images/tower_pass.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <utility>
 
@@ -17,7 +18,7 @@ Error refused(const std::string& why) { return {ErrorCode::kInvalidArgument, "th
 
 // Everything that an address is computed from. What a tile has beyond its last patches is not looked at.
 Result<void> ImageTower::check(const Pixels& pixels) const {
-  const std::int32_t side = shape_.connector.side;
+  const std::int32_t side = shape_.unit();
   std::int64_t values = 0;
   std::int64_t vectors = 0;
   if (pixels.tiles.empty()) return refused("it has no tiles");
@@ -31,6 +32,9 @@ Result<void> ImageTower::check(const Pixels& pixels) const {
     if (shape_.places == PatchPlaces::kEach && (patches != shape_.encoder.context || rows != columns))
       return refused(fmt::format("a tile has {} by {} pixels, that is {} patches; expected {} in a square", tile.width, tile.height,
                                  patches, shape_.encoder.context));
+    if (shape_.places == PatchPlaces::kCrossed && std::max(rows, columns) > shape_.encoder.context / 2)
+      return refused(
+          fmt::format("a tile has {} by {} patches, more than the {} places of a side", columns, rows, shape_.encoder.context / 2));
     values += kPlanes * tile.height * tile.width;
     vectors += patches / (side * side);
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <numeric>
 
 namespace braid::model {
 namespace {
@@ -56,6 +57,32 @@ Taps blend(std::int32_t target, std::int32_t from, std::int32_t to) {
   return {low, {1.0F - part, part}};
 }
 
+// The cell that the fraction of the side lies in, both computed in float32 as torch's bucketize has them.
+Taps nearest(std::int32_t target, std::int32_t from, std::int32_t to) {
+  const float at = static_cast<float>(target) / static_cast<float>(to);
+  const double cell = 1.0 / from;
+  std::int32_t place = 0;
+  while (place + 1 < from && static_cast<float>(cell + place * cell) <= at) ++place;
+  return {place, {1.0F}};
+}
+
+// Among four neighbours by Keys' cubic (a = -0.75), which end at the edges.
+Taps cubic(std::int32_t target, std::int32_t from, std::int32_t to) {
+  constexpr double kSharpness = -0.75;
+  const double at = (target + 0.5) * from / to - 0.5;
+  const double low = std::floor(at);
+  const auto weight = [&](double distance) {
+    const double d = std::abs(distance);
+    if (d <= 1.0) return ((kSharpness + 2.0) * d - (kSharpness + 3.0)) * d * d + 1.0;
+    return ((d - 5.0) * d + 8.0) * d * kSharpness - 4.0 * kSharpness;
+  };
+  const auto place_of = [&](std::int32_t neighbour) { return std::clamp(static_cast<std::int32_t>(low) + neighbour, 0, from - 1); };
+  Taps taps{place_of(-1), std::vector<float>(static_cast<std::size_t>(place_of(2) - place_of(-1) + 1), 0.0F)};
+  for (std::int32_t i = -1; i <= 2; ++i)
+    taps.weights[static_cast<std::size_t>(place_of(i) - taps.first)] += static_cast<float>(weight(at - low - i));
+  return taps;
+}
+
 template <class Tap>
 std::vector<float> resized(std::span<const float> table, std::int64_t width, std::int32_t rows, std::int32_t columns, const Tap& tap) {
   const auto side = static_cast<std::int32_t>(std::lround(std::sqrt(static_cast<double>(static_cast<std::int64_t>(table.size()) / width))));
@@ -94,6 +121,22 @@ std::vector<PatchGrid> patch_grids(const TowerShape& shape, const Pixels& pixels
     begin += grid.count(!shape.first.empty());
   }
   return grids;
+}
+
+std::vector<PatchGrid> reduced_grids(const std::vector<PatchGrid>& grids, std::int32_t side) {
+  std::vector<PatchGrid> reduced;
+  std::int64_t begin = 0;
+  for (const PatchGrid& whole : grids) {
+    PatchGrid& grid = reduced.emplace_back();
+    grid.rows = whole.rows / side;
+    grid.columns = whole.columns / side;
+    grid.begin = begin;
+    grid.order.resize(static_cast<std::size_t>(grid.rows * grid.columns));
+    std::iota(grid.order.begin(), grid.order.end(), 0);
+    grid.places = grid.order;
+    begin += grid.count(false);
+  }
+  return reduced;
 }
 
 std::vector<TextRows> rows_of_tiles(const TowerShape& shape, const std::vector<PatchGrid>& grids) {
@@ -140,6 +183,25 @@ std::vector<float> smoothed_places(std::span<const float> table, std::int64_t wi
 
 std::vector<float> blended_places(std::span<const float> table, std::int64_t width, std::int32_t rows, std::int32_t columns) {
   return resized(table, width, rows, columns, blend);
+}
+
+std::vector<float> nearest_places(std::span<const float> table, std::int64_t width, std::int32_t rows, std::int32_t columns) {
+  return resized(table, width, rows, columns, nearest);
+}
+
+std::vector<float> cubic_places(std::span<const float> table, std::int64_t width, std::int32_t rows, std::int32_t columns) {
+  return resized(table, width, rows, columns, cubic);
+}
+
+std::vector<float> crossed_places(std::span<const float> table, std::int64_t width, std::int32_t rows, std::int32_t columns) {
+  const float* const of_rows = table.data() + static_cast<std::int64_t>(table.size()) / 2;
+  std::vector<float> out;
+  out.reserve(static_cast<std::size_t>(std::int64_t{rows} * columns * width));
+  for (std::int64_t row = 0; row < rows; ++row)
+    for (std::int64_t column = 0; column < columns; ++column)
+      for (std::int64_t i = 0; i < width; ++i)
+        out.push_back(table[static_cast<std::size_t>(column * width + i)] + of_rows[row * width + i]);
+  return out;
 }
 
 }  // namespace braid::model

@@ -26,6 +26,8 @@ struct PatchGrid {
 
 // Of all tiles of pixels that the shape allows.
 std::vector<PatchGrid> patch_grids(const TowerShape& shape, const Pixels& pixels);
+// What is left of them when squares of so many a side have become one each: row by row, without a first vector.
+std::vector<PatchGrid> reduced_grids(const std::vector<PatchGrid>& grids, std::int32_t side);
 
 std::vector<TextRows> rows_of_tiles(const TowerShape& shape, const std::vector<PatchGrid>& grids);
 std::vector<TextRows> rows_of_parts(const TowerShape& shape, const std::vector<PatchGrid>& grids);  // empty without windows
@@ -34,5 +36,9 @@ std::vector<RowAngles> patch_angles(const TowerShape& shape, const std::vector<P
 // The table of places, a square of vectors of `width`, as a vector for each patch of a tile: [rows * columns, width].
 std::vector<float> smoothed_places(std::span<const float> table, std::int64_t width, std::int32_t rows, std::int32_t columns);
 std::vector<float> blended_places(std::span<const float> table, std::int64_t width, std::int32_t rows, std::int32_t columns);
+std::vector<float> nearest_places(std::span<const float> table, std::int64_t width, std::int32_t rows, std::int32_t columns);
+std::vector<float> cubic_places(std::span<const float> table, std::int64_t width, std::int32_t rows, std::int32_t columns);
+// The table has as many vectors for columns as for rows, at least as many as there are.
+std::vector<float> crossed_places(std::span<const float> table, std::int64_t width, std::int32_t rows, std::int32_t columns);
 
 }  // namespace braid::model

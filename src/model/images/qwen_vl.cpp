@@ -1,10 +1,11 @@
-// Qwen2-VL, Qwen2.5-VL and Qwen3-VL: images of any size, whose patches turn by their rows and columns, and squares of them through a norm and
+// Qwen2-VL, Qwen2.5-VL, Qwen3-VL and Qwen3.5: images of any size, whose patches turn by their rows and columns, and squares of them through a norm and
 // two products. Of the language model's rotary positions those of an image follow its rows and columns.
 #include "model/encoders/encoder_families.h"
 #include "model/images/tower_families.h"
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <utility>
 
 namespace braid::model {
 namespace {
@@ -88,7 +89,8 @@ TowerShape qwen25_vl_tower(TowerFolder& in) {
   return tower;
 }
 
-TowerShape qwen3_vl_tower(TowerFolder& in) {
+// Qwen3-VL's, whatever else it hands on than the last layer's.
+TowerShape qwen35_tower(TowerFolder& in) {
   const std::string prefix = in.prefix_of("patch_embed.proj.weight");
   TowerShape tower = qwen_tower(in, prefix, {.width = 1152, .heads = 16});
   const std::int64_t width = tower.encoder.width;
@@ -108,13 +110,21 @@ TowerShape qwen3_vl_tower(TowerFolder& in) {
   const std::int64_t joined = joined_width(tower);
   tower.connector.before = norm_of(prefix + "merger.norm");
   tower.connector.dense = two_products(prefix + "merger.linear_fc1", prefix + "merger.linear_fc2", joined, text_width(in));
+  return tower;
+}
+
+TowerShape qwen3_vl_tower(TowerFolder& in) {
+  const std::string prefix = in.prefix_of("patch_embed.proj.weight");
+  TowerShape tower = qwen35_tower(in);
+  const std::int64_t joined = joined_width(tower);
   std::vector<std::int64_t> tapped = {8, 16, 24};
   if (in.vision.has({"deepstack_visual_indexes"})) tapped = in.vision.counts({"deepstack_visual_indexes"}, std::nullopt, 0, 1000);
   for (std::size_t i = 0; i < tapped.size(); ++i) {
     const std::string own = fmt::format("{}deepstack_merger_list.{}.", prefix, i);
     DeepConnector& deep = tower.deep.emplace_back();
     deep.layers = static_cast<std::int32_t>(tapped[i] + 1);
-    if (tapped[i] >= layers) in.vision.fail(ErrorCode::kBadFile, fmt::format("deepstack_visual_indexes names layer {}", tapped[i]));
+    if (std::cmp_greater_equal(tapped[i], tower.encoder.layers.size()))
+      in.vision.fail(ErrorCode::kBadFile, fmt::format("deepstack_visual_indexes names layer {}", tapped[i]));
     deep.connector.side = tower.connector.side;
     deep.connector.epsilon = kQwenEpsilon;
     deep.connector.after = norm_of(own + "norm");

@@ -23,10 +23,14 @@ constexpr std::array kTowerFamilies = std::to_array<std::pair<std::string_view, 
     {"smolvlm", idefics3_tower},
     {"internvl", internvl_tower},
     {"lfm2_vl", lfm2_vl_tower},
+    {"minicpmv4_6", minicpm_v_tower},
     {"mistral3", mistral3_tower},
     {"qwen2_vl", qwen2_vl_tower},
     {"qwen2_5_vl", qwen25_vl_tower},
     {"qwen3_vl", qwen3_vl_tower},
+    {"qwen3_5", qwen35_tower},
+    {"qwen3_5_moe", qwen35_tower},
+    {"kimi_k25", kimi_k25_tower},
 });
 
 constexpr std::int64_t kMostSize = 1 << 20;
@@ -42,7 +46,7 @@ void check_tower(const TowerShape& tower, const std::function<void(ErrorCode, co
     return fail(ErrorCode::kUnsupported, fmt::format("heads of {} values cannot turn by rows and columns", encoder.head_dim));
   if (tower.order != TileOrder::kAsTheyCome && tower.places != PatchPlaces::kEach)
     return fail(ErrorCode::kUnsupported, "tiles of any size make no picture");
-  if (tower.places == PatchPlaces::kNone) return;
+  if (tower.places == PatchPlaces::kNone || tower.places == PatchPlaces::kCrossed) return;
   const auto side = encoder.context < 1 ? 0 : std::llround(std::sqrt(static_cast<double>(encoder.context)));
   if (side < 1 || side * side != encoder.context)
     return fail(ErrorCode::kUnsupported, fmt::format("{} places of patches are no square", encoder.context));
@@ -90,7 +94,8 @@ TowerShape common_tower(TowerFolder& in, const TowerDefaults& defaults) {
   EncoderShape& encoder = tower.encoder;
   encoder.width = in.vision.count({defaults.width_key}, defaults.width, 1, kMostSize);
   encoder.embedded = encoder.width;
-  encoder.heads = static_cast<std::int32_t>(in.vision.count({"num_heads", "num_attention_heads"}, defaults.heads, 1, 4096));
+  encoder.heads =
+      static_cast<std::int32_t>(in.vision.count({"num_heads", "num_attention_heads", "vt_num_attention_heads"}, defaults.heads, 1, 4096));
   encoder.kv_heads = encoder.heads;
   encoder.head_dim = static_cast<std::int32_t>(in.vision.count({"head_dim"}, encoder.width / std::max(1, encoder.heads), 1, 4096));
   if (encoder.heads * encoder.head_dim != encoder.width)

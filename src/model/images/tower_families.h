@@ -45,11 +45,14 @@ TowerShape llava_onevision_tower(TowerFolder& in);
 TowerShape gemma3_tower(TowerFolder& in);
 TowerShape idefics3_tower(TowerFolder& in);  // also SmolVLM
 TowerShape internvl_tower(TowerFolder& in);
+TowerShape kimi_k25_tower(TowerFolder& in);
 TowerShape lfm2_vl_tower(TowerFolder& in);
+TowerShape minicpm_v_tower(TowerFolder& in);
 TowerShape mistral3_tower(TowerFolder& in);
 TowerShape qwen2_vl_tower(TowerFolder& in);
 TowerShape qwen25_vl_tower(TowerFolder& in);
 TowerShape qwen3_vl_tower(TowerFolder& in);
+TowerShape qwen35_tower(TowerFolder& in);
 
 // Towers that several families have, without connectors.
 TowerShape clip_tower(TowerFolder& in);    // all but the last layers that nobody reads (vision_feature_layer)

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace braid::model {
@@ -22,7 +23,7 @@ class TowerPass final : public step::ImagePass {
   std::vector<float> take() override;
 
  private:
-  enum class Stage : std::uint8_t { kEmbed, kLayers, kConnect, kDone };
+  enum class Stage : std::uint8_t { kEmbed, kLayers, kReduce, kUpperLayers, kConnect, kDone };
 
   // A square of patches that becomes a vector.
   struct Square {
@@ -31,20 +32,34 @@ class TowerPass final : public step::ImagePass {
     std::int32_t column = 0;
   };
 
+  // Rows on their way through some of the layers, and what becomes of them.
+  struct Floor {
+    Floor(EncoderLayers::Model model, const TowerShape& shape, std::vector<PatchGrid> all, std::int32_t side);
+
+    const std::vector<PatchGrid> grids;
+    std::vector<Square> squares;  // of `side` patches a side
+    EncoderLayers layers;
+  };
+
+  Floor& top() { return upper_ ? *upper_ : ground_; }
   void embed_patches(std::int64_t begin, std::int64_t end);
   void add_places();
   std::vector<float> places_of(const PatchGrid& grid) const;
   bool tap_layers();
-  void connect(const ConnectorShape& shape, const ConnectorWeights& weights, std::int64_t begin, std::int64_t end, std::vector<float>& out);
-  void join(const ConnectorShape& shape, const Square& square, const float* rows, float* out) const;
+  bool connect_part(Floor& from, const ConnectorShape& shape, const ConnectorWeights& weights, std::vector<float>& out);
+  void connect(Floor& from, const ConnectorShape& shape, const ConnectorWeights& weights, std::int64_t begin, std::int64_t end,
+               std::vector<float>& out);
+  void join(const Floor& from, const ConnectorShape& shape, const Square& square, const float* rows, float* out) const;
+  void average(const Floor& from, std::int32_t side, const Square& square, const float* rows, float* out) const;
+  void norm_rows();
   std::vector<float> vectors_of(std::vector<float> connected) const;
 
   const ImageTower& tower_;
   const SharedPixels pixels_;
-  const std::vector<PatchGrid> grids_;
-  std::vector<Square> squares_;
   NetworkProducts products_;
-  EncoderLayers layers_;
+  Floor ground_;
+  std::optional<Floor> upper_;            // behind a reduction
+  std::vector<float> reduced_;            // [squares, width], of ground_
   std::vector<float> connected_;          // [squares, width of a vector]
   std::vector<std::vector<float>> deep_;  // likewise, of each deep connector
   std::vector<float> input_, part_;       // of the part at hand

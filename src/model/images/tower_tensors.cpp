@@ -10,6 +10,17 @@
 namespace braid::model {
 namespace {
 
+// Rows of heads of order.size() rows each; those behind `count` stay.
+void order_heads(EncoderTensor& tensor, std::int64_t count, const std::vector<std::int32_t>& order) {
+  const std::int64_t columns = static_cast<std::int64_t>(tensor.values.size()) / tensor.shape.front();
+  const auto rows = static_cast<std::int64_t>(order.size());
+  const std::vector<float> stored(tensor.values.begin(), tensor.values.begin() + count * columns);
+  for (std::int64_t row = 0; row < count; ++row) {
+    const std::int64_t from = row / rows * rows + order[static_cast<std::size_t>(row % rows)];
+    std::copy_n(stored.begin() + from * columns, columns, tensor.values.begin() + row * columns);
+  }
+}
+
 std::int64_t size_from(const std::vector<std::int64_t>& shape, std::size_t first) {
   std::int64_t size = 1;
   for (std::size_t i = first; i < shape.size(); ++i) size *= shape[i];
@@ -70,7 +81,7 @@ Error unfit(const std::string& name) {
 Result<EncoderTensor> TowerTensors::read(const std::string& name) const {
   Result<EncoderTensor> tensor = stored_.read(name);
   if (!tensor) return tensor;
-  if (tensor->shape.empty() || tensor->values.empty()) return unfit(name);
+  if (tensor->values.empty()) return unfit(name);
   flatten(*tensor);
   for (const TensorForm& form : forms_) {
     if (form.name != name) continue;
@@ -97,6 +108,18 @@ Result<void> TowerTensors::apply(const TensorForm& form, EncoderTensor& tensor) 
     tensor.is_computed = true;
     return {};
   }
+  if (form.kind == TensorForm::Kind::kHeadOrder) {
+    if (tensor.shape.empty() || tensor.shape.front() < form.count || form.count % static_cast<std::int64_t>(form.order.size()) != 0)
+      return unfit(form.name);
+    order_heads(tensor, form.count, form.order);
+    return {};
+  }
+  if (form.kind == TensorForm::Kind::kColumns) {
+    const auto size = static_cast<std::int64_t>(tensor.values.size());
+    if (size % form.count != 0) return unfit(form.name);
+    tensor.shape = {size / form.count, form.count};
+    return {};
+  }
   if (tensor.shape.size() != 2) return unfit(form.name);
   const std::int64_t columns = tensor.shape.back();
   switch (form.kind) {
@@ -111,8 +134,7 @@ Result<void> TowerTensors::apply(const TensorForm& form, EncoderTensor& tensor) 
       if (columns % form.count != 0) return unfit(form.name);
       turn_columns(tensor, columns / form.count);
       return {};
-    case TensorForm::Kind::kScaledRows:
-    case TensorForm::Kind::kSum:
+    default:
       break;
   }
   return {};

@@ -22,6 +22,11 @@ class WeightsDigest {
     XXH3_128bits_update(state_.get(), matrix.storage.data(), matrix.storage.size());
     take(matrix.bias);
   }
+  void take(const EncoderMatrix& matrix) {
+    take(matrix.base);
+    if (const auto& limits = matrix.limits)
+      take(std::vector<float>{limits->input_min, limits->input_max, limits->output_min, limits->output_max});
+  }
   void take(const EncoderNormWeights& norm) {
     take(norm.weight);
     take(norm.bias);
@@ -29,6 +34,8 @@ class WeightsDigest {
   void take(const ConnectorWeights& connector) {
     take(connector.before);
     take(connector.after);
+    take(connector.less);
+    take(connector.times);
     for (const LayerMatrix& matrix : connector.dense) take(matrix);
   }
   std::array<std::uint64_t, 2> value() const {
@@ -51,10 +58,11 @@ std::array<std::uint64_t, 2> digest_of(const TowerWeights& weights) {
                                            &layer.after_attention, &layer.after_feed_forward})
       digest.take(*norm);
     for (const EncoderMatrix* matrix : {&layer.query, &layer.key, &layer.value, &layer.out, &layer.gate, &layer.up, &layer.down})
-      digest.take(matrix->base);
+      digest.take(*matrix);
   }
   digest.take(weights.encoder.final_norm);
   digest.take(weights.connector);
+  digest.take(weights.reduction);
   for (const ConnectorWeights& deep : weights.deep) digest.take(deep);
   digest.take(weights.newline);
   return digest.value();
@@ -64,6 +72,8 @@ ConnectorWeights load_connector(const ConnectorShape& shape, std::int64_t width,
   ConnectorWeights weights;
   weights.before = loader.norm(shape.before, width);
   weights.after = loader.norm(shape.after, shape.averages ? width : width * shape.side * shape.side);
+  if (!shape.less.empty()) weights.less = loader.need(shape.less, {width});
+  if (!shape.times.empty()) weights.times = loader.need(shape.times, {width});
   for (const EncoderDense& dense : shape.dense) weights.dense.push_back(loader.linear(dense.linear));
   return weights;
 }
@@ -81,6 +91,7 @@ Result<TowerWeights> load_tower_weights(const TowerShape& shape, const EncoderTe
   weights.patches = loader.linear(shape.patches);
   if (!shape.first.empty()) weights.first = loader.need(shape.first, {shape.encoder.width});
   weights.connector = load_connector(shape.connector, shape.encoder.width, loader);
+  if (shape.reduction) weights.reduction = load_connector(shape.reduction->squares, shape.encoder.width, loader);
   for (const DeepConnector& deep : shape.deep) weights.deep.push_back(load_connector(deep.connector, shape.encoder.width, loader));
   if (!shape.newline.empty()) weights.newline = loader.need(shape.newline, {shape.vector_width()});
   if (loader.error) return *loader.error;

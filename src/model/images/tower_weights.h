@@ -15,6 +15,7 @@ namespace braid::model {
 
 struct ConnectorWeights {
   EncoderNormWeights before, after;
+  std::vector<float> less, times;  // [width], or empty
   std::vector<LayerMatrix> dense;
 };
 
@@ -23,6 +24,7 @@ struct TowerWeights {
   LayerMatrix patches;
   std::vector<float> first;  // [width], or empty
   ConnectorWeights connector;
+  ConnectorWeights reduction;
   std::vector<ConnectorWeights> deep;
   std::vector<float> newline;               // [width of vectors], or empty
   std::array<std::uint64_t, 2> revision{};  // of all values: other weights, other vectors

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes tiny random models that see as folders, and what transformers computes for them in float32.
 
-    python3 make_images.py FOLDER [NAME...]       (needs torch, transformers 5, tokenizers, safetensors and Pillow; without names all of them)
+    python3 make_images.py FOLDER [FUNCTION...]   (needs torch, transformers 5, tokenizers, safetensors and Pillow; without names all of them)
+    python3 make_images.py FOLDER again           then, of those there, the pictures that a server is asked about in other words
 
 <name>/config.json, model.safetensors, tokenizer.json, preprocessor_config.json   the model, its parameters rounded to bf16
 <name>/reference.json   "synthetic": of an image whose values follow from a formula (value_of), "picture": of picture.png through the model's
@@ -17,7 +18,7 @@ from pathlib import Path
 import torch
 import transformers as T
 from PIL import Image, ImageDraw
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 torch.manual_seed(11)
@@ -92,7 +93,7 @@ def run(m, kw, ids, image_token):
 
 def features_of(m, kw):
     names = inspect.signature(m.get_image_features).parameters
-    out = m.get_image_features(**{k: v for k, v in kw.items() if k in names or k in ("image_sizes", "spatial_shapes", "pixel_attention_mask", "image_grid_thw")})
+    out = m.get_image_features(**{k: v for k, v in kw.items() if k in names or k in ("image_sizes", "spatial_shapes", "pixel_attention_mask", "image_grid_thw", "target_sizes", "image_position_ids", "pixel_values")})
     f = getattr(out, "pooler_output", out)
     deep = getattr(out, "deepstack_features", None)
     if isinstance(f, (list, tuple)):
@@ -119,7 +120,7 @@ def case(m, kw, ids_of, image_token, facts):
                 last_logits=[round(float(v), 5) for v in last], greedy=seq[len(ids):], margins=margins)
 
 
-def save(out, name, m, cases, proc=None):
+def save(out, name, m, cases, proc=None, names=()):
     d = out / name
     d.mkdir(parents=True, exist_ok=True)
     m.config.dtype = torch.bfloat16
@@ -127,6 +128,11 @@ def save(out, name, m, cases, proc=None):
     m.save_pretrained(d, safe_serialization=True, state_dict=state)
     for extra in ("generation_config.json",):
         (d / extra).unlink(missing_ok=True)
+    if names:  # as the hub's files have them, where transformers does not find its way back
+        tensors = load_file(d / "model.safetensors")
+        for theirs, hubs in names:
+            tensors = {k.replace(theirs, hubs): v for k, v in tensors.items()}
+        save_file(tensors, d / "model.safetensors", {"format": "pt"})
     tk.save(str(d / "tokenizer.json"))
     if proc is not None:
         proc.save_pretrained(d)
@@ -143,18 +149,18 @@ SIGLIP = lambda size=56: T.SiglipVisionConfig(**W, image_size=size, patch_size=1
 IMG = tid("<image>")
 
 
-def both(out, name, m, synthetic, facts, ids_of, image_token, proc=None, pixels_of=None, picture_ids=None):
+def both(out, name, m, synthetic, facts, ids_of, image_token, proc=None, pixels_of=None, picture_ids=None, names=()):
     cases = {"synthetic": case(m, synthetic, ids_of, image_token, facts)}
     if proc is not None:
         try:
             px = proc(images=picture(), return_tensors="pt")
-            kw = {k: v for k, v in px.items() if k in ("pixel_values", "image_grid_thw", "pixel_attention_mask", "image_sizes", "spatial_shapes")}
+            kw = {k: v for k, v in px.items() if k in ("pixel_values", "image_grid_thw", "pixel_attention_mask", "image_sizes", "spatial_shapes", "target_sizes", "image_position_ids", "pixel_position_ids")}
             cases["picture"] = case(m, kw, picture_ids(px) if picture_ids else ids_of, image_token,
                                     {"shapes": {k: list(v.shape) for k, v in px.items() if hasattr(v, "shape")}})
         except Exception:
             print("no picture", name)
             traceback.print_exc(limit=-3)
-    save(out, name, m, cases, proc)
+    save(out, name, m, cases, proc, names)
 
 
 def plain(n):
@@ -330,14 +336,125 @@ def lfm2_vl(out):
          lambda n: A + [tid("<|image_start|>")] + [IMG] * n + [tid("<|image_end|>")] + Z, IMG)
 
 
+MLA = dict(kv_lora_rank=16, qk_nope_head_dim=8, qk_rope_head_dim=8, v_head_dim=8, q_lora_rank=24, n_group=1, topk_group=1, n_routed_experts=4,
+           num_experts_per_tok=2, n_shared_experts=1, moe_intermediate_size=16, first_k_dense_replace=1, routed_scaling_factor=2.0)
+
+
+def qwen35(out):
+    vis = dict(depth=3, hidden_size=24, intermediate_size=40, num_heads=2, out_hidden_size=32, patch_size=16, spatial_merge_size=2,
+               num_position_embeddings=16)
+    text = dict(B, num_hidden_layers=3, layer_types=["linear_attention", "full_attention", "linear_attention"], head_dim=16,
+                linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=8, linear_value_head_dim=12, linear_conv_kernel_dim=4,
+                rope_parameters={"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5, "mrope_section": [2, 1, 1],
+                                 "mrope_interleaved": True})
+    cfg = T.Qwen3_5Config(text_config=text, vision_config=vis, **QWEN)
+    qwen_run(out, "qwen3.5", rnd(T.Qwen3_5ForConditionalGeneration(cfg)), 16, 64, 96,
+             T.Qwen2VLImageProcessor(min_pixels=64 * 64, max_pixels=128 * 128, patch_size=16))
+
+
+def rows_of_patches(img, p):
+    c, h, w = img.shape
+    return img.reshape(c, h // p, p, w // p, p).permute(1, 3, 0, 2, 4).reshape(h // p * (w // p), c, p, p)
+
+
+def kimi(out):
+    vis = T.Kimi_K25VisionConfig(hidden_size=32, intermediate_size=40, num_hidden_layers=3, num_attention_heads=2, patch_size=14,
+                                 pos_emb_height=4, pos_emb_width=4, pos_emb_time=4, merge_kernel_size=[2, 2])
+    text = T.DeepseekV3Config(**dict(B, num_attention_heads=4, num_key_value_heads=4, num_hidden_layers=2), **MLA)
+    cfg = T.Kimi_K25Config(vision_config=vis, text_config=text, image_token_id=IMG, projection_hidden_size=32)
+    m = rnd(T.Kimi_K25ForConditionalGeneration(cfg))
+    h, w = 56, 84
+    kw = {"pixel_values": rows_of_patches(value_of(0, h, w), 14), "image_grid_thw": torch.tensor([[1, h // 14, w // 14]])}
+    both(out, "kimi-k2.5", m, kw, {"tiles": [[h, w]]}, plain, IMG, T.Kimi_K25ImageProcessor(patch_size=14, merge_kernel_size=[2, 2]),
+         names=(("language_model.model.blocks.", "language_model.model.layers."), ("model.mm_projector.", "mm_projector."),
+                ("vision_tower.encoder.patch_embed.", "vision_tower.patch_embed.")))
+
+
+def gemma4(out, name="gemma4", **more):
+    torch.manual_seed(23)
+    vis = T.Gemma4VisionConfig(hidden_size=32, intermediate_size=40, num_hidden_layers=3, num_attention_heads=2, num_key_value_heads=2, head_dim=16,
+                               patch_size=16, pooling_kernel_size=3, position_embedding_size=64, **more)
+    sees = None if more else "vision"  # as with the smaller and the larger ones
+    text = T.Gemma4TextConfig(**dict(B, num_hidden_layers=3, tie_word_embeddings=True), head_dim=16, global_head_dim=16, sliding_window=8,
+                              layer_types=["sliding_attention", "sliding_attention", "full_attention"], hidden_size_per_layer_input=0,
+                              vocab_size_per_layer_input=V, use_bidirectional_attention=sees)
+    soft = tid("<image_soft_token>")
+    cfg = T.Gemma4Config(text_config=text, vision_config=vis, image_token_id=soft, boi_token_id=tid("<start_of_image>"),
+                         eoi_token_id=tid("<end_of_image>"), video_token_id=tid("<|video_pad|>"), audio_token_id=tid("[IMG_END]"))
+    m = rnd(T.Gemma4ForConditionalGeneration(cfg))
+    for part, values in m.named_buffers():
+        with torch.no_grad():
+            if part.endswith("std_bias"):
+                values.copy_(torch.randn_like(values).mul(0.5).to(torch.bfloat16))
+            elif part.endswith("std_scale"):
+                values.copy_(torch.rand_like(values).add(0.5).to(torch.bfloat16))
+            elif part.endswith("_min"):
+                values.fill_(-1.0)
+            elif part.endswith("_max"):
+                values.fill_(0.75)
+    h, w = 96, 144
+    px = rows_of_patches((value_of(0, h, w) + 1) / 2, 16).permute(0, 2, 3, 1).reshape(1, h // 16 * (w // 16), -1)
+    y, x = torch.meshgrid(torch.arange(h // 16), torch.arange(w // 16), indexing="ij")
+    kw = {"pixel_values": px, "image_position_ids": torch.stack([x.flatten(), y.flatten()], -1)[None]}
+    both(out, name, m, kw, {"tiles": [[h, w]]}, lambda n: A + [tid("<start_of_image>")] + [soft] * n + [tid("<end_of_image>")] + Z, soft,
+         T.Gemma4ImageProcessor(patch_size=16, pooling_kernel_size=3, max_soft_tokens=70))
+
+
+def gemma4_small(out):
+    gemma4(out, "gemma4-small", use_clipped_linears=True, standardize=True)
+
+
+def minicpm(out):
+    vis = dict(W, image_size=112, patch_size=14, insert_layer_id=1)
+    text = T.LlamaConfig(**B)
+    cfg = T.MiniCPMV4_6Config(vision_config=vis, text_config=dict(text.to_dict(), model_type="llama"), insert_layer_id=1, image_token_id=IMG)
+    m = rnd(T.MiniCPMV4_6ForConditionalGeneration(cfg))
+    h, w = 56, 112
+    px = rows_of_patches(value_of(0, h, w), 14).permute(1, 2, 0, 3).reshape(1, 3, 14, -1)
+    kw = {"pixel_values": px, "target_sizes": torch.tensor([[h // 14, w // 14]])}
+    both(out, "minicpm-v", m, kw, {"tiles": [[h, w]]}, plain, IMG)
+
+
 JOBS = [llava, llava_next, llava_onevision, gemma3, idefics3, lambda o: idefics3(o, "smolvlm"), internvl, pixtral, mistral3, qwen2_vl, qwen25_vl,
-        qwen3_vl, lfm2_vl]
+        qwen3_vl, lfm2_vl, qwen35, kimi, gemma4, gemma4_small, minicpm]
+
+def again(out, name, proc, words):
+    """The picture of a model that is there, with the words around it that its processor writes: what a server is asked over HTTP."""
+    m = T.AutoModelForImageTextToText.from_pretrained(out / name, dtype=torch.float32).eval()
+    px = proc(images=picture(), return_tensors="pt")
+    kw = {k: v for k, v in px.items() if k in ("pixel_values", "pixel_attention_mask", "spatial_shapes")}
+    token = m.config.image_token_id
+    cases = json.load(open(out / name / "reference.json"))
+    cases["picture"] = case(m, kw, lambda n: tk.encode("describe " + words(n) + " in one line").ids, token,
+                            {"shapes": {k: list(v.shape) for k, v in px.items() if hasattr(v, "shape")}})
+    proc.save_pretrained(out / name)
+    json.dump(cases, open(out / name / "reference.json", "w"), separators=(",", ":"))
+    print("ok again", name, len(cases["picture"]["input_ids"]), flush=True)
+
+
+def idefics_words(n):
+    per, fake = n // 5, "<fake_token_around_image>"
+    rows = "".join("".join(f"{fake}<row_{r}_col_{c}>" + "<image>" * per for c in (1, 2)) + "\n" for r in (1, 2))
+    return rows + f"\n{fake}<global-img>" + "<image>" * per + fake
+
+
+AGAIN = [
+    lambda out: again(out, "idefics3", T.Idefics3ImageProcessor(size={"longest_edge": 112}, max_image_size={"longest_edge": 56}, resample=3), idefics_words),
+    lambda out: again(out, "smolvlm", T.SmolVLMImageProcessor(size={"longest_edge": 112}, max_image_size={"longest_edge": 56}, resample=3), idefics_words),
+    lambda out: again(out, "gemma3", T.Gemma3ImageProcessor(size={"height": 112, "width": 112}),
+                      lambda n: "\n\n<start_of_image>" + "<image_soft_token>" * n + "<end_of_image>\n\n"),
+    lambda out: again(out, "lfm2-vl", T.Lfm2VlImageProcessor(tile_size=128, min_image_tokens=4, max_image_tokens=16, encoder_patch_size=16,
+                                                             downsample_factor=2, do_image_splitting=False, max_num_patches=64),
+                      lambda n: "<|image_start|>" + "<image>" * n + "<|image_end|>"),
+]
 
 if __name__ == "__main__":
     out = Path(sys.argv[1])
     out.mkdir(parents=True, exist_ok=True)
     picture().save(out / "picture.png")
-    for job in JOBS:
+    for job in AGAIN if sys.argv[2:] == ["again"] else JOBS:
+        if sys.argv[2:] not in ([], ["again"]) and getattr(job, "__name__", "") not in sys.argv[2:]:
+            continue
         try:
             job(out)
         except Exception as e:
