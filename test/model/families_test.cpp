@@ -243,7 +243,7 @@ TEST(Families, NameTheKeyThatIsWrong) {
       {"llama.attention.head_count", 5U, "is 2", "a divisor of llama.attention.head_count = 5"},
       {"llama.attention.head_count", 32768U, "is 32768", "from 1 to 16384"},
       {"llama.attention.head_count_kv", 3U, "is 3", "a divisor of"},
-      {"llama.attention.head_count_kv", std::vector<std::uint32_t>{2, 4}, "differs between layers", "2 and 4"},
+      {"llama.attention.head_count_kv", std::vector<std::uint32_t>{3, 2}, "is 3", "a divisor of"},
       {"llama.attention.layer_norm_rms_epsilon", -1.0F, "is -1", "a number from"},
       {"llama.attention.value_length", 8U, "is 8", "expected 16"},
       {"llama.rope.dimension_count", 18U, "is 18", "up to the head size 16"},

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace braid::model {
@@ -52,6 +53,21 @@ void translate_windows(FolderReader& in, std::size_t layers) {
 
 }  // namespace
 
+namespace {
+
+// Of networks: one for all layers, or one for each.
+void translate_widths(FolderReader& in, const FolderSize& size) {
+  const std::vector<std::int64_t> widths = in.config.counts({"intermediate_size", "n_inner", "ffn_hidden_size"},
+                                                            std::min<std::int64_t>(4L * size.embedding, kMaxDimension), 1, kMaxDimension);
+  if (std::ranges::count(widths, widths.front()) == std::ssize(widths))
+    return in.set("feed_forward_length", static_cast<std::uint64_t>(widths.front()));
+  if (std::cmp_less(widths.size(), size.layers))
+    in.config.fail(ErrorCode::kBadFile, fmt::format("intermediate_size has {} entries for {} layers", widths.size(), size.layers));
+  in.set("feed_forward_length", files::GgufArray{std::vector<std::uint64_t>(widths.begin(), widths.end())});
+}
+
+}  // namespace
+
 FolderSize translate_sizes(FolderReader& in, KeyHeads key_heads) {
   FolderConfig& config = in.config;
   const auto size = [&](std::string_view key, FolderConfig::Names names, std::optional<std::int64_t> fallback, std::uint64_t most) {
@@ -65,8 +81,7 @@ FolderSize translate_sizes(FolderReader& in, KeyHeads key_heads) {
   out.layers = size("block_count", {"num_hidden_layers", "n_layer", "n_layers", "num_layers"},
                     listed == 0 ? std::nullopt : std::optional(static_cast<std::int64_t>(listed)), kMaxLayers);
   out.embedding = size("embedding_length", {"hidden_size", "n_embd", "d_model"}, std::nullopt, kMaxDimension);
-  size("feed_forward_length", {"intermediate_size", "n_inner", "ffn_hidden_size"},
-       std::min<std::int64_t>(4L * out.embedding, kMaxDimension), kMaxDimension);
+  translate_widths(in, out);
   out.heads = size("attention.head_count", {"num_attention_heads", "n_head", "n_heads"}, std::nullopt, kMaxHeads);
   out.kv_heads = out.heads;
   if (key_heads == KeyHeads::kAsConfigured)

@@ -101,6 +101,39 @@ DecoderSize read_size(GgufKeys& keys) {
   return size;
 }
 
+namespace {
+
+// One for each layer; zeros of arrays, of layers that have none of it, become what the others have.
+std::vector<std::int32_t> positive_sizes(GgufKeys& keys, std::string_view key, const DecoderSize& size,
+                                         std::optional<std::uint64_t> fallback, std::uint64_t most) {
+  std::vector<std::int32_t> sizes = keys.sizes(key, static_cast<std::size_t>(size.layers), fallback, most);
+  const auto first = std::ranges::find_if(sizes, [](std::int32_t value) { return value > 0; });
+  if (first == sizes.end()) keys.fail(ErrorCode::kBadFile, fmt::format("{} is no positive number for any layer", keys.full(key)));
+  std::ranges::replace(sizes, 0, first == sizes.end() ? 1 : *first);
+  return sizes;
+}
+
+}  // namespace
+
+std::vector<DecoderSize> read_layer_sizes(GgufKeys& keys) {
+  DecoderSize size = read_ends(keys);
+  const std::vector<std::int32_t> widths = positive_sizes(keys, "feed_forward_length", size, std::nullopt, kMaxDimension);
+  const std::vector<std::int32_t> heads = positive_sizes(keys, "attention.head_count", size, std::nullopt, kMaxHeads);
+  const auto fallback = static_cast<std::uint64_t>(heads.front());
+  const std::vector<std::int32_t> kv_heads = positive_sizes(keys, "attention.head_count_kv", size, fallback, kMaxHeads);
+  size.head_dim = keys.size("attention.key_length", static_cast<std::uint64_t>(std::max(1, size.embedding / heads.front())), kMaxHeadDim);
+  if (!keys.flag("attention.causal", true))  // of embedding models, whose tokens see those after them, too
+    keys.fail(ErrorCode::kUnsupported, fmt::format("{} is false, which this build cannot compute", keys.full("attention.causal")));
+  std::vector<DecoderSize> all(static_cast<std::size_t>(size.layers), size);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i].feed_forward = widths[i];
+    all[i].heads = heads[i];
+    all[i].kv_heads = keys.has("attention.head_count_kv") ? kv_heads[i] : heads[i];
+    check_heads(keys, all[i]);
+  }
+  return all;
+}
+
 RopeParameters read_rope(GgufKeys& keys, const DecoderSize& size) {
   RopeParameters rope;
   rope.base = keys.number("rope.freq_base", 10000.0, 2.0, 1e12);
@@ -175,7 +208,8 @@ FeedForwardShape gated_feed_forward(GgufKeys& keys, const DecoderSize& size, std
 namespace {
 
 ModelShape decoder(GgufKeys& keys, NormShape::Kind kind, std::string_view epsilon_key) {
-  const DecoderSize size = read_size(keys);
+  const std::vector<DecoderSize> sizes = read_layer_sizes(keys);
+  const DecoderSize& size = sizes.front();
   const auto epsilon = static_cast<float>(keys.number(epsilon_key, std::nullopt, 1e-12, 1.0));
   ModelShape model = decoder_ends(size);
   model.output.norm.kind = kind;
@@ -187,9 +221,9 @@ ModelShape decoder(GgufKeys& keys, NormShape::Kind kind, std::string_view epsilo
     };
     LayerShape layer;
     layer.attention_norm = norm("attn_norm");
-    layer.attention = decoder_attention(keys, size, i);
+    layer.attention = decoder_attention(keys, sizes[static_cast<std::size_t>(i)], i);
     layer.feed_forward_norm = norm("ffn_norm");
-    layer.feed_forward = gated_feed_forward(keys, size, i);
+    layer.feed_forward = gated_feed_forward(keys, sizes[static_cast<std::size_t>(i)], i);
     layer.attention.rotary = 0;
     model.layers.push_back(std::move(layer));
     model.unused.push_back(layer_tensor(i, "attn_rot_embd.weight"));  // files of 2023 carry this table

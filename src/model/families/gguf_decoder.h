@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace braid::model {
 
@@ -27,6 +28,9 @@ DecoderSize read_ends(GgufKeys& keys);
 
 // Refuses also what no family here computes: attention to what comes later.
 DecoderSize read_size(GgufKeys& keys);
+
+// The same for each layer, whose heads and networks may differ.
+std::vector<DecoderSize> read_layer_sizes(GgufKeys& keys);
 
 RopeParameters read_rope(GgufKeys& keys, const DecoderSize& size);
 
