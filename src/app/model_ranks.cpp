@@ -29,6 +29,9 @@ Result<void> check_division(const model::ModelShape& shape, const RankOptions& o
     return invalid_argument(fmt::format("--stages {}: the model has {} layers", options.stages, shape.layers.size()));
   if (options.stages > 1 && shape.is_recurrent())
     return invalid_argument("--stages: a model with recurrent layers is divided among --ranks only");
+  const bool shares = std::ranges::any_of(shape.layers, [](const model::LayerShape& layer) { return !layer.attention.stores(); });
+  if (options.stages > 1 && (shape.streams || shape.layer_inputs || shares))
+    return invalid_argument("--stages: a model whose layers share keys and values, or inputs, is divided among --ranks only");
   for (const model::LayerShape& layer : shape.layers) {
     if (!layer.attends() || layer.attention.latent) continue;
     const std::int32_t heads = layer.attention.kv_heads;

@@ -80,7 +80,28 @@ void apply(const FeedForwardShape& shape, const float* x, float* out) noexcept {
   }
 }
 
+namespace {
+
+// max(0, x - (mean + cut * deviation)); sums in double, in order.
+void cut_below(const float* x, std::int64_t n, float cut, float* out) {
+  double sum = 0.0;
+  for (std::int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]);
+  const double mean = sum / static_cast<double>(n);
+  double squares = 0.0;
+  for (std::int64_t i = 0; i < n; ++i) squares += (static_cast<double>(x[i]) - mean) * (static_cast<double>(x[i]) - mean);
+  const auto least = static_cast<float>(mean + static_cast<double>(cut) * std::sqrt(squares / static_cast<double>(n)));
+  for_all(x, n, out, [least](float v) { return v - least < 0.0F ? 0.0F : v - least; });
+}
+
+}  // namespace
+
 void activate(const kernels::KernelTable& table, const FeedForwardShape& shape, const float* gate, const float* up, float* out) noexcept {
+  if (shape.cut) {
+    cut_below(gate, shape.width, *shape.cut, out);
+    apply(shape, out, out);
+    std::transform(out, out + shape.width, up, out, std::multiplies<>());
+    return;
+  }
   if (shape.activation == Activation::kClampedSwish) return clamped_swish(shape, gate, up, out);
   if (shape.gated && shape.activation == Activation::kSilu) return table.swiglu(gate, up, shape.width, out);
   if (shape.gated && shape.activation == Activation::kGeluTanh) return table.geglu(gate, up, shape.width, out);

@@ -30,10 +30,13 @@ void Attention::project(const step::Pass& pass, const LayerShape& shape, const L
   const auto product = [&](const LinearWeights& linear, const Rows& out) {
     return Product{.weights = &linear.matrix, .out = out, .stays_apart = apart};
   };
-  const std::array projections{product(weights.query, space.query), product(weights.key, space.key), product(weights.value, space.value),
-                               Product{&weights.gate.matrix, space.attention_gate}};
-  const bool has_gate = shape.attention.gate.outputs > 0;
-  products_.run(std::span(projections).first(has_gate ? 4 : 3), rows, space, [&](std::int64_t row, float* scratch) -> const float* {
+  std::array<Product, 4> projections;
+  std::size_t count = 0;
+  projections[count++] = product(weights.query, space.query);
+  if (shape.attention.stores()) projections[count++] = product(weights.key, space.key);
+  if (shape.attention.stores() && !shape.attention.keys_are_values) projections[count++] = product(weights.value, space.value);
+  if (shape.attention.gate.outputs > 0) projections[count++] = Product{&weights.gate.matrix, space.attention_gate};
+  products_.run(std::span(projections).first(count), rows, space, [&](std::int64_t row, float* scratch) -> const float* {
     if (shape.reads_beside) return space.beside[row];
     return residual_.read(row, shape.attention_norm, layer.attention_norm, space, scratch);
   });
@@ -49,7 +52,7 @@ void Attention::project(const step::Pass& pass, const LayerShape& shape, const L
   });
 }
 
-// Biases, norms and rotation of one token's projections; its keys and values go to the pool.
+// Biases, norms and rotation of one token's projections; its keys and values, where it has any, go to the pool.
 void Attention::rotate_and_store(const kernels::AttentionRow& token, std::int64_t row, const AttentionShape& shape,
                                  const AttentionWeights& weights, const KvLayer& pool, Workspace& space) const {
   const auto finish = [&](float* heads, std::int32_t count, const std::vector<float>& bias) {
@@ -77,22 +80,27 @@ void Attention::rotate_and_store(const kernels::AttentionRow& token, std::int64_
   float* query = space.query[row] + (apart ? own * queries_each : 0);
   float* key = space.key[row] + (apart ? own : 0);
   float* value = space.value[row] + (apart ? own : 0);
-  finish(query, kv_heads * queries_each, weights.query.bias);
-  finish(key, kv_heads, weights.key.bias);
-  finish(value, kv_heads, weights.value.bias);
-  const auto norm_both = [&] {
-    norm_heads(query, kv_heads * queries_each, shape.query_norm, weights.query_norm);
-    norm_heads(key, kv_heads, shape.key_norm, weights.key_norm);
+  const auto norm_and_rotate = [&](float* heads, std::int32_t count, const NormShape& norm, const NormWeights& of_norm) {
+    if (!shape.norm_after_rotation) norm_heads(heads, count, norm, of_norm);
+    rotate(heads, count);
+    if (shape.norm_after_rotation) norm_heads(heads, count, norm, of_norm);
   };
-  if (!shape.norm_after_rotation) norm_both();
-  rotate(query, kv_heads * queries_each);
-  rotate(key, kv_heads);
-  if (shape.norm_after_rotation) norm_both();
+  finish(query, kv_heads * queries_each, weights.query.bias);
+  norm_and_rotate(query, kv_heads * queries_each, shape.query_norm, weights.query_norm);
   if (shape.growth > 0.0F) {
     const double grown = 1.0 + static_cast<double>(shape.growth) * fixed_log(1.0 + token.position / shape.growth_period);
     std::transform(query, query + std::int64_t{kv_heads} * queries_each * shape.head_dim, query,
                    [&](float x) { return x * static_cast<float>(grown); });
   }
+  if (!shape.stores()) return;
+  finish(key, kv_heads, weights.key.bias);
+  if (shape.keys_are_values) {
+    std::copy_n(key, std::int64_t{kv_heads} * shape.head_dim, value);
+  } else {
+    finish(value, kv_heads, weights.value.bias);
+  }
+  norm_and_rotate(key, kv_heads, shape.key_norm, weights.key_norm);
+  norm_heads(value, kv_heads, shape.value_norm, weights.value_norm);
   const std::int64_t stored = apart ? 0 : own;
   table_.kv_store(pool, token.blocks[token.position / pool.block_tokens], token.position % pool.block_tokens, key + stored, value + stored);
 }
@@ -104,7 +112,7 @@ bool Attention::stays_apart(const AttentionShape& shape, const AttentionWeights&
     return norm.kind == NormShape::Kind::kNone || (norm.width == shape.head_dim && norm.rows == 1);
   };
   return weights.query.bias.empty() && weights.key.bias.empty() && weights.value.bias.empty() && is_of_one_head(shape.query_norm) &&
-         is_of_one_head(shape.key_norm);
+         is_of_one_head(shape.key_norm) && is_of_one_head(shape.value_norm);
 }
 
 void Attention::attend(std::int64_t rows, const LayerShape& layer_shape, const step::Visibility& visible, const LayerWeights& layer,

@@ -16,9 +16,12 @@ Rows from(const Rows& rows, std::int64_t first) { return {rows[first], rows.stri
 
 }  // namespace
 
-void Experts::add(std::int64_t rows, const ExpertsShape& shape, const ExpertsWeights& weights, Workspace& space) const {
+void Experts::route(std::int64_t rows, const ExpertsShape& shape, const ExpertsWeights& weights, Workspace& space) const {
   choose(rows, shape.router, weights, space);
   sort(rows, shape.router, space.routes);
+}
+
+void Experts::add(std::int64_t rows, const ExpertsShape& shape, const ExpertsWeights& weights, Workspace& space) const {
   if (shape.latent() > 0) narrow(rows, shape, weights, space);
   project(shape, weights, space);
   prepare(weights, &FeedForwardWeights::down, nullptr, space,
@@ -52,9 +55,15 @@ void Experts::choose(std::int64_t rows, const RouterShape& shape, const ExpertsW
   const auto chosen = static_cast<std::size_t>(shape.chosen);
   team_.for_chunks(rows, kRowChunk, [&](std::int64_t begin, std::int64_t end, int member) {
     const std::span scratch(reinterpret_cast<float*>(space.scratch_of(member)), 2 * experts);
-    for (std::int64_t row = begin; row < end; ++row)
-      choose_experts(table_, shape, {space.scores[row], experts}, weights.correction, scratch,
-                     {space.routes.choices + static_cast<std::size_t>(row) * chosen, chosen});
+    for (std::int64_t row = begin; row < end; ++row) {
+      const std::span scores_of_row(space.scores[row], experts);
+      if (shape.score_scale != 1.0F)
+        std::ranges::transform(scores_of_row, scores_of_row.begin(), [&](float x) { return x * shape.score_scale; });
+      const std::span choices(space.routes.choices + static_cast<std::size_t>(row) * chosen, chosen);
+      choose_experts(table_, shape, scores_of_row, weights.correction, scratch, choices);
+      if (weights.weights.empty()) continue;
+      for (ExpertChoice& choice : choices) choice.weight *= weights.weights[static_cast<std::size_t>(choice.expert)];
+    }
   });
 }
 

@@ -20,7 +20,10 @@ class Experts {
   Experts(const kernels::KernelTable& table, kernels::ThreadTeam& team, const ProductRunner& products)
       : table_(table), team_(team), products_(products) {}
 
-  // Adds to the first `rows` rows of space.branch what their experts make of those of space.normed, in the order of each row's choices.
+  // Chooses the experts of the first `rows` rows by those of space.normed: fills space.routes.
+  void route(std::int64_t rows, const ExpertsShape& shape, const ExpertsWeights& weights, Workspace& space) const;
+
+  // Adds to the first `rows` rows of space.branch what the experts chosen make of those of space.normed, in the order of each row's choices.
   void add(std::int64_t rows, const ExpertsShape& shape, const ExpertsWeights& weights, Workspace& space) const;
 
  private:

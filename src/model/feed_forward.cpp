@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <numeric>
 #include <span>
 
@@ -22,15 +23,51 @@ void FeedForward::run(std::int64_t rows, const LayerShape& layer_shape, const La
 }
 
 void FeedForward::run_with_experts(std::int64_t rows, const LayerShape& layer_shape, const LayerWeights& layer, Workspace& space) const {
+  read_rows(rows, layer_shape.feed_forward_norm, layer.feed_forward_norm, space);
+  share(rows, layer_shape, layer, space);
+  if (layer_shape.experts->own_norm.kind != NormShape::Kind::kNone) {
+    add_branch_of_experts(rows, *layer_shape.experts, layer.experts, space);
+  } else {
+    experts_.route(rows, *layer_shape.experts, layer.experts, space);
+    experts_.add(rows, *layer_shape.experts, layer.experts, space);
+  }
+  residual_.add_branch(layer_shape.feed_forward_post_norm, layer.feed_forward_post_norm, layer_shape.residual_scale, rows, space);
+}
+
+void FeedForward::read_rows(std::int64_t rows, const NormShape& shape, const NormWeights& norm, Workspace& space) const {
   team_.for_chunks(rows, kRowChunk, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t row = begin; row < end; ++row) {
-      const float* read = residual_.read(row, layer_shape.feed_forward_norm, layer.feed_forward_norm, space, space.normed[row]);
+      const float* read = residual_.read(row, shape, norm, space, space.normed[row]);
       if (read != space.normed[row]) std::copy_n(read, space.embedding, space.normed[row]);
     }
   });
-  share(rows, layer_shape, layer, space);
-  experts_.add(rows, *layer_shape.experts, layer.experts, space);
-  residual_.add_branch(layer_shape.feed_forward_post_norm, layer.feed_forward_post_norm, layer_shape.residual_scale, rows, space);
+}
+
+void FeedForward::norm_branch(std::int64_t rows, const NormShape& shape, const NormWeights& norm, Workspace& space) const {
+  if (shape.kind == NormShape::Kind::kNone) return;
+  team_.for_chunks(rows, kRowChunk, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      float* branch = space.branch[row];
+      const bool sound = in_range(branch, space.embedding);
+      normalise(table_, shape, norm, branch, branch);
+      if (!sound) std::fill_n(branch, space.embedding, std::numeric_limits<float>::quiet_NaN());
+    }
+  });
+}
+
+void FeedForward::add_branch_of_experts(std::int64_t rows, const ExpertsShape& shape, const ExpertsWeights& weights,
+                                        Workspace& space) const {
+  norm_branch(rows, shape.shared_post_norm, weights.shared_post_norm, space);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    std::copy_n(space.branch[row], space.embedding, space.shared[row]);
+    std::fill_n(space.branch[row], space.embedding, 0.0F);
+  }
+  if (shape.router.norm.kind != NormShape::Kind::kNone) read_rows(rows, shape.router.norm, weights.router_norm, space);
+  experts_.route(rows, shape, weights, space);
+  read_rows(rows, shape.own_norm, weights.own_norm, space);
+  experts_.add(rows, shape, weights, space);
+  norm_branch(rows, shape.post_norm, weights.post_norm, space);
+  for (std::int64_t row = 0; row < rows; ++row) table_.add(space.branch[row], space.shared[row], space.embedding);
 }
 
 void FeedForward::share(std::int64_t rows, const LayerShape& layer_shape, const LayerWeights& layer, Workspace& space) const {

@@ -26,6 +26,11 @@ class FeedForward {
 
  private:
   void run_with_experts(std::int64_t rows, const LayerShape& layer_shape, const LayerWeights& layer, Workspace& space) const;
+  // Fills space.normed.
+  void read_rows(std::int64_t rows, const NormShape& shape, const NormWeights& norm, Workspace& space) const;
+  void norm_branch(std::int64_t rows, const NormShape& shape, const NormWeights& norm, Workspace& space) const;
+  // Adds to space.branch, which is that of the layer's own network, a branch of experts that has its own norms.
+  void add_branch_of_experts(std::int64_t rows, const ExpertsShape& shape, const ExpertsWeights& weights, Workspace& space) const;
   // The layer's own network beside experts, of space.normed; or zeros. Into space.branch.
   void share(std::int64_t rows, const LayerShape& layer_shape, const LayerWeights& layer, Workspace& space) const;
   // Fills space.gate and, where that is not fused, space.up. input: as in ProductRunner::run.

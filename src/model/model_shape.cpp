@@ -42,7 +42,7 @@ KvLayout ModelShape::kv_layout(std::int32_t block_tokens, kernels::KvType type) 
 bool ModelShape::stores_alike() const {
   return std::ranges::all_of(layers, [this](const LayerShape& layer) {
     const AttentionShape& first = layers.front().attention;
-    return layer.attention.kv_heads == first.kv_heads && layer.attention.head_dim == first.head_dim &&
+    return layer.attention.stores() && layer.attention.kv_heads == first.kv_heads && layer.attention.head_dim == first.head_dim &&
            layer.attention.latent.has_value() == first.latent.has_value();
   });
 }
@@ -51,11 +51,13 @@ KvGroups ModelShape::kv_groups(std::int32_t block_tokens, kernels::KvType type, 
   std::vector<StoredLayer> stored;
   for (std::size_t i = 0; i < layers.size(); ++i)
     stored.push_back({.visibility = layer_visibility(i),
-                      .kv_heads = layers[i].attends() ? share.heads(layers[i].attention.kv_heads) : 0,
+                      .kv_heads = layers[i].attends() && layers[i].attention.stores() ? share.heads(layers[i].attention.kv_heads) : 0,
                       .head_dim = layers[i].attention.head_dim,
                       .latent = layers[i].attention.latent.has_value()});
   const bool attends = std::ranges::any_of(layers, [](const LayerShape& layer) { return layer.attends(); });
   KvGroups groups = attends ? group_layers(stored, block_tokens, type) : KvGroups::none(layers.size(), block_tokens, type);
+  for (std::size_t i = 0; i < layers.size(); ++i)
+    if (!layers[i].attention.stores()) groups.places[i] = groups.places[static_cast<std::size_t>(layers[i].attention.shares)];
   for (const StateShape& state : states())
     for (const std::int64_t floats : state) groups.least_block_bytes = std::max(groups.least_block_bytes, part_bytes(floats));
   groups.states = StateLayout(states(), groups.block_bytes());

@@ -86,6 +86,7 @@ struct RopeParameters {
 };
 
 inline constexpr std::int32_t kNoRotary = -1;
+inline constexpr std::int32_t kNoLayer = -1;
 
 // Attention to latents, which stand for the keys and values of all heads. A head's query has `plain` values, which key_up makes `rank` of, and
 // `rotated` ones; a latent has as many. What a query finds is made a value by value_up.
@@ -107,9 +108,14 @@ struct AttentionShape {
   std::int32_t kv_heads = 0;
   std::int32_t head_dim = 0;
   LinearShape query, key, value, output;
-  LinearShape gate = {};  // what the heads find counts by the sigmoid of this; or none
+  // Or it has none of its own keys and values, and reads those of this layer before it, which has, sees as far, and has heads of one size and
+  // number.
+  std::int32_t shares = kNoLayer;
+  bool keys_are_values = false;  // what the keys' product gives, before norm and rotation, are the values
+  LinearShape gate = {};         // what the heads find counts by the sigmoid of this; or none
   std::optional<LatentShape> latent;
   NormShape query_norm, key_norm;  // over as many heads as their width covers: one, or all
+  NormShape value_norm = {};       // likewise
   bool norm_after_rotation = false;
   float clip = 0.0F;                // queries, keys and values are held in [-clip, clip] before norms; 0: they are not
   std::int32_t rotary = kNoRotary;  // index into ModelShape::rotary
@@ -123,6 +129,7 @@ struct AttentionShape {
   float growth = 0.0F;
   std::int32_t growth_period = 1;
 
+  bool stores() const { return shares == kNoLayer; }
   std::int64_t query_width() const { return std::int64_t{heads} * head_dim; }
   std::int64_t kv_width() const { return std::int64_t{kv_heads} * head_dim; }
 };
@@ -193,6 +200,8 @@ struct FeedForwardShape {
   bool gated = true;
   XieluParameters xielu;  // of kXielu
   float limit = 0.0F;     // of kClampedSwish
+  // Before the activation gates become max(0, gate - (mean + cut * deviation)), by the mean and the standard deviation of the row's; or stay.
+  std::optional<float> cut = {};
   std::int32_t width = 0;
   LinearShape gate, up, down;
 };
@@ -215,6 +224,9 @@ struct RouterShape {
   float sum_epsilon = 0.0F;     // added to that sum
   float scale = 1.0F;           // of weights, after that
   float jitter = 0.0F;          // of kSparseMixer
+  NormShape norm = {};          // it reads the residual stream through this; or what the experts read
+  float score_scale = 1.0F;     // of scores, before all else
+  std::string weights;          // tensor "<weights>.scale" [experts]: each one's weight is multiplied by it, last; or empty
 
   std::int32_t experts() const { return static_cast<std::int32_t>(linear.outputs); }
 };
@@ -227,8 +239,62 @@ struct ExpertsShape {
   // Or none: experts read what latent_down makes of a row, and latent_up makes the row's width of their sum. The router reads the row itself.
   LinearShape latent_down = {};
   LinearShape latent_up = {};
+  // Where experts and the layer's own network are two branches, the experts' norm, which reads the residual stream like the layer's own, and
+  // those behind each of the two, before they are added. Or none: they read the same.
+  NormShape own_norm = {};
+  NormShape post_norm = {};
+  NormShape shared_post_norm = {};
 
   std::int64_t latent() const { return latent_down.outputs; }  // their width; 0: that of the row
+};
+
+// What a layer gets of each token beside the stream (Gemma 3n, 2025): x += post_norm(up(act(down(x)) * input)), where the input is made by
+// LayerInputsShape.
+struct LayerInputShape {
+  LinearShape down;  // [width, embedding]
+  LinearShape up;    // [embedding, width]
+  Activation activation = Activation::kGeluTanh;
+  NormShape post_norm;
+};
+
+// Of all layers and one token: (norm(projection(x) * projection_scale) + table * table_scale) * scale, x being the token's embedding. A layer's
+// are the index-th `width` of them, and each are normalised apart.
+struct LayerInputsShape {
+  std::int32_t width = 0;
+  std::string table;       // tensor "<table>.weight" [vocab, layers * width]
+  LinearShape projection;  // [layers * width, embedding]
+  NormShape norm;          // [width]
+  float table_scale = 1.0F;
+  float projection_scale = 1.0F;
+  float scale = 1.0F;
+};
+
+// A path around attention (Menghani et al. 2024): with n = attention_norm(x), what attention has added to x becomes
+// (x + n + norm(up(down(n)))) / sqrt(2).
+struct LearnedResidualShape {
+  LinearShape down, up;
+  NormShape norm;
+};
+
+// Several residual streams, of which a layer computes with one (Baykal et al. 2023). Before it all are predicted from all: with the router's
+// r = tanh(router(norm(active)) / embedding), stream i becomes s_i + sum_j P(r)_ij s_j. Behind it each is corrected by what the layer has changed
+// of the active one: s_i + (1 + C(r)_i) * change, where r is that of the result.
+struct StreamMixShape {
+  NormShape norm;
+  std::string router;   // tensor "<router>.weight" [streams, embedding]
+  std::string predict;  // tensor "<predict>.weight" [streams * streams, streams]
+  std::string correct;  // tensor "<correct>.weight" [streams, streams]
+  std::string scale;    // tensor "<scale>.weight" [embedding]: of the active stream where the layer's input reads it; or empty
+};
+
+inline constexpr std::int32_t kMostStreams = 16;
+
+// They begin as the embedding and what `begin` makes of it; their mean, all but the first one's through `end`, is what the output reads. What
+// these make gets the length of the first one.
+struct StreamsShape {
+  std::int32_t count = 0;  // from 2 to kMostStreams
+  std::int32_t active = 0;
+  LinearShape begin, end;  // tensors "<name>.weight" [count - 1, embedding, embedding]
 };
 
 // x += scale * post_norm(mixer(norm(x))), where the mixer is attention or carries a state on, then x += scale *
@@ -249,6 +315,10 @@ struct LayerShape {
   FeedForwardShape feed_forward;  // beside experts the network of all rows; its width is 0 where there is none
   std::optional<ExpertsShape> experts;
   NormShape feed_forward_post_norm;
+  std::optional<LearnedResidualShape> learned_residual = {};
+  std::optional<StreamMixShape> mix = {};     // where the model has streams
+  std::optional<LayerInputShape> input = {};  // where it has inputs of layers; it is added to all streams but the first one
+  std::string output_scale = {};              // tensor "<output_scale>.weight" [1], which multiplies x in the end; or empty
 
   bool carries_state() const { return convolution || selective || delta; }
   bool attends() const { return attention.heads > 0 && (!carries_state() || attends_beside_state); }
@@ -291,6 +361,8 @@ struct ModelShape {
   std::vector<RopeParameters> rotary;
   std::vector<LayerShape> layers;
   OutputShape output;
+  std::optional<LayerInputsShape> layer_inputs = {};
+  std::optional<StreamsShape> streams = {};
   std::optional<PredictionShape> prediction = {};
   std::vector<std::string> unused;  // tensors that files may carry although nothing reads them
   // Not from the file, see LoadOptions: positions that any layer may see, the first kSinkTokens among them; 0: no limit.

@@ -12,13 +12,17 @@ Transformer::Transformer(const ModelShape& model, const Weights& weights, std::s
     : model_(model), weights_(weights), ropes_(ropes), table_(table), team_(team), adapters_(adapters), products_(table, team, ranks),
       residual_(table, team, products_), attention_(model, table, team, products_, residual_),
       convolution_(table, team, products_, residual_), selective_(table, team, products_, residual_),
-      delta_(table, team, products_, residual_), feed_forward_(table, team, products_, residual_) {}
+      delta_(table, team, products_, residual_), feed_forward_(table, team, products_, residual_),
+      learned_residual_(table, team, products_, residual_), layer_inputs_(model, weights, table, team, products_, residual_),
+      streams_(model, weights, table, team, products_) {}
 
 Transformer::PassState Transformer::begin(const step::Pass& pass, Workspace& space) const {
   const auto rows = static_cast<std::int64_t>(pass.tokens.size());
   space.adapted.begin(pass, adapters_);
   embed(pass, space);
   if (!stage().is_first()) products_.ranks()->take(space.residual, rows, model_.embedding);
+  if (model_.layer_inputs) layer_inputs_.begin(pass, space);
+  if (model_.streams) streams_.begin(rows, space);
   return {.layer = stage().begin(model_.layers.size()), .rows = rows};
 }
 
@@ -28,6 +32,7 @@ bool Transformer::advance(const step::Pass& pass, const KvArena& kv, Workspace& 
   const LayerWeights& layer = weights_.layers[i];
   const auto index = static_cast<std::int32_t>(i);
   const bool is_last = state.layer == model_.layers.size();
+  if (shape.mix) streams_.predict(state.rows, i, space);
   if (shape.convolution) {
     convolution_.mix(pass, i, shape, layer, kv, space);
   } else if (shape.selective) {
@@ -36,7 +41,7 @@ bool Transformer::advance(const step::Pass& pass, const KvArena& kv, Workspace& 
     delta_.mix(pass, i, shape, layer, kv, space);
   }
   if (shape.attends()) attention_.project(pass, shape, layer, kv.layer(index), kv.group_of(index), space);
-  if (is_last) state.rows = keep_rows(pass.picked, shape, space);
+  if (is_last) state.rows = keep_rows(pass.picked, i, space);
   if (state.rows == 0) return false;
   // What a parallel layer's attention adds is not to be seen by its feed-forward branch, which goes first: queries are computed.
   if (shape.parallel) feed_forward_.run(state.rows, shape, layer, space);
@@ -47,12 +52,35 @@ bool Transformer::advance(const step::Pass& pass, const KvArena& kv, Workspace& 
   } else if (shape.delta) {
     delta_.add(state.rows, shape, layer, space);
   }
+  if (shape.learned_residual) learned_residual_.compute(state.rows, shape, layer, space);
   if (shape.attends()) attention_.attend(state.rows, shape, model_.layer_visibility(i), layer, kv.layer(index), space);
+  if (shape.learned_residual) learned_residual_.join(state.rows, space);
   if (!shape.parallel && shape.feeds()) feed_forward_.run(state.rows, shape, layer, space);
+  finish_layer(state.rows, i, space);
+  if (is_last && model_.streams) streams_.end(state.rows, space);
   if (!is_last && std::cmp_less(state.layer, pass.given_parts)) add_given(pass, index + 1, space);
   if (is_last || state.layer < stage().end(model_.layers.size())) return !is_last;
   products_.ranks()->pass_on(space.residual, state.rows, model_.embedding);
   return false;
+}
+
+void Transformer::finish_layer(std::int64_t rows, std::size_t index, Workspace& space) const {
+  const LayerShape& shape = model_.layers[index];
+  const LayerWeights& layer = weights_.layers[index];
+  if (shape.mix) streams_.correct(rows, index, space);
+  if (shape.input && shape.mix) {
+    layer_inputs_.compute(rows, index, layer.mix.scale, space);
+    streams_.add_branch(rows, space);
+  } else if (shape.input) {
+    layer_inputs_.add(rows, index, space);
+  }
+  if (layer.output_scale.empty()) return;
+  const float scale = layer.output_scale.front();
+  team_.for_chunks(rows, kRowChunk, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t row = begin; row < end; ++row)
+      std::transform(space.residual[row], space.residual[row] + model_.embedding, space.residual[row],
+                     [scale](float x) { return x * scale; });
+  });
 }
 
 void Transformer::replay(const step::Pass& pass, const KvArena& kv, Workspace& space) const {
@@ -117,11 +145,16 @@ void Transformer::hidden(std::int64_t picked, const Workspace& space, float* out
 }
 
 // After the last layer's keys and values, or states, only the rows picked matter: they move to the front.
-std::int64_t Transformer::keep_rows(std::span<const std::int32_t> picked, const LayerShape& shape, Workspace& space) const {
+std::int64_t Transformer::keep_rows(std::span<const std::int32_t> picked, std::size_t index, Workspace& space) const {
+  const LayerShape& shape = model_.layers[index];
+  const std::int64_t input = shape.input ? model_.layer_inputs->width : 0;
+  const std::int64_t first_input = static_cast<std::int64_t>(index) * input;
   space.adapted.keep(picked);
   std::int64_t to = 0;
   for (const std::int32_t from : picked) {
     std::copy_n(space.residual[from], model_.embedding, space.residual[to]);
+    if (model_.streams) std::copy_n(space.streams[from], std::int64_t{model_.streams->count} * model_.embedding, space.streams[to]);
+    if (input > 0) std::copy_n(space.layer_inputs[from] + first_input, input, space.layer_inputs[to] + first_input);
     if (shape.carries_state()) std::copy_n(space.attended[from], shape.mixed_width(), space.attended[to]);
     if (shape.attends()) {
       std::copy_n(space.query[from], shape.attention.query_width(), space.query[to]);

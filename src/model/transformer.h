@@ -10,12 +10,15 @@
 #include "model/delta_rule.h"
 #include "model/feed_forward.h"
 #include "model/kv_arena.h"
+#include "model/layer_inputs.h"
+#include "model/learned_residual.h"
 #include "model/model_shape.h"
 #include "model/product_runner.h"
 #include "model/residual_stream.h"
 #include "model/rope.h"
 #include "model/selective_state.h"
 #include "model/short_convolution.h"
+#include "model/stream_mix.h"
 #include "model/weights.h"
 #include "model/workspace.h"
 #include "step/pass.h"
@@ -66,8 +69,10 @@ class Transformer {
   void embed(const step::Pass& pass, std::int64_t row, float* scratch, Workspace& space) const;
   const float* given_of(const step::Pass& pass, const step::PassToken& token, std::int32_t part) const;
   void add_given(const step::Pass& pass, std::int32_t part, Workspace& space) const;
+  // Behind a layer's branches: what it has of its inputs, its scale, and the other streams.
+  void finish_layer(std::int64_t rows, std::size_t index, Workspace& space) const;
   void finish_logits(std::int64_t count, Workspace& space) const;
-  std::int64_t keep_rows(std::span<const std::int32_t> picked, const LayerShape& shape, Workspace& space) const;
+  std::int64_t keep_rows(std::span<const std::int32_t> picked, std::size_t index, Workspace& space) const;
 
   const ModelShape& model_;
   const Weights& weights_;
@@ -82,6 +87,9 @@ class Transformer {
   const SelectiveState selective_;
   const DeltaRule delta_;
   const FeedForward feed_forward_;
+  const LearnedResidual learned_residual_;
+  const LayerInputs layer_inputs_;
+  const StreamMix streams_;
 };
 
 }  // namespace braid::model

@@ -51,6 +51,11 @@ void read_experts(auto& reader, const ExpertsShape& shape, ExpertsWeights& weigh
   reader.vector(router.correction + ".bias", router.experts(), router.corrected, weights.correction);
   if (!shape.shared_gate.empty())
     reader.vector(shape.shared_gate + ".weight", router.linear.inputs, Presence::kRequired, weights.shared_gate);
+  if (!router.weights.empty()) reader.vector(router.weights + ".scale", router.experts(), Presence::kRequired, weights.weights);
+  read_norm(reader, router.norm, weights.router_norm);
+  read_norm(reader, shape.own_norm, weights.own_norm);
+  read_norm(reader, shape.post_norm, weights.post_norm);
+  read_norm(reader, shape.shared_post_norm, weights.shared_post_norm);
   if (shape.latent() > 0) {
     read_linear(reader, shape.latent_down, weights.latent_down);
     read_linear(reader, shape.latent_up, weights.latent_up);
@@ -82,14 +87,17 @@ void read_latent(auto& reader, const LatentShape& shape, std::int32_t heads, Lat
 
 void read_attention(auto& reader, const AttentionShape& shape, AttentionWeights& attention) {
   read_linear(reader, shape.query, attention.query);
-  read_linear(reader, shape.key, attention.key);
-  if (shape.latent) {
-    read_latent(reader, *shape.latent, shape.heads, attention.latent);
-  } else {
-    read_linear(reader, shape.value, attention.value);
+  if (shape.stores()) {
+    read_linear(reader, shape.key, attention.key);
+    if (shape.latent) {
+      read_latent(reader, *shape.latent, shape.heads, attention.latent);
+    } else if (!shape.keys_are_values) {
+      read_linear(reader, shape.value, attention.value);
+    }
+    read_norm(reader, shape.key_norm, attention.key_norm);
+    read_norm(reader, shape.value_norm, attention.value_norm);
   }
   read_norm(reader, shape.query_norm, attention.query_norm);
-  read_norm(reader, shape.key_norm, attention.key_norm);
   read_linear(reader, shape.output, attention.output);
   if (shape.gate.outputs > 0) read_linear(reader, shape.gate, attention.gate);
   if (!shape.sinks.empty()) reader.vector(shape.sinks + ".weight", shape.heads, Presence::kRequired, attention.sinks);
@@ -133,6 +141,20 @@ void read_delta_rule(auto& reader, const DeltaRuleShape& shape, DeltaRuleWeights
   delta.key_length.assign(static_cast<std::size_t>(shape.key_dim), 1.0F / std::sqrt(dim));
 }
 
+void read_mix(auto& reader, const StreamMixShape& shape, std::int32_t streams, StreamMixWeights& mix) {
+  read_norm(reader, shape.norm, mix.norm);
+  reader.table(shape.router + ".weight", shape.norm.width, streams, mix.router);
+  reader.table(shape.predict + ".weight", streams, std::int64_t{streams} * streams, mix.predict);
+  reader.table(shape.correct + ".weight", streams, streams, mix.correct);
+  if (!shape.scale.empty()) reader.vector(shape.scale + ".weight", shape.norm.width, Presence::kRequired, mix.scale);
+}
+
+void read_layer_input(auto& reader, const LayerInputShape& shape, LayerInputWeights& input) {
+  read_linear(reader, shape.down, input.down);
+  read_linear(reader, shape.up, input.up);
+  read_norm(reader, shape.post_norm, input.post_norm);
+}
+
 void read_layer(auto& reader, const LayerShape& shape, LayerWeights& layer) {
   read_norm(reader, shape.attention_norm, layer.attention_norm);
   if (shape.convolution) {
@@ -149,6 +171,32 @@ void read_layer(auto& reader, const LayerShape& shape, LayerWeights& layer) {
   read_feed_forward(reader, shape.feed_forward, layer.feed_forward);
   if (shape.experts) read_experts(reader, *shape.experts, layer.experts);
   read_norm(reader, shape.feed_forward_post_norm, layer.feed_forward_post_norm);
+  if (shape.learned_residual) {
+    read_linear(reader, shape.learned_residual->down, layer.learned_residual.down);
+    read_linear(reader, shape.learned_residual->up, layer.learned_residual.up);
+    read_norm(reader, shape.learned_residual->norm, layer.learned_residual.norm);
+  }
+  if (shape.input) read_layer_input(reader, *shape.input, layer.input);
+  if (!shape.output_scale.empty()) reader.vector(shape.output_scale + ".weight", 1, Presence::kRequired, layer.output_scale);
+}
+
+void read_layer_inputs(auto& reader, const LayerInputsShape& shape, std::int32_t vocab, LayerInputsWeights& inputs) {
+  reader.matrix({.name = shape.table, .inputs = shape.projection.outputs, .outputs = vocab}, inputs.table, ReadBy::kRows);
+  read_linear(reader, shape.projection, inputs.projection);
+  read_norm(reader, shape.norm, inputs.norm);
+}
+
+void read_streams(auto& reader, const ModelShape& model, Weights& weights) {
+  const StreamsShape& streams = *model.streams;
+  const auto read = [&](const LinearShape& linear, std::vector<LinearWeights>& out) {
+    out.resize(static_cast<std::size_t>(streams.count - 1));
+    for (std::size_t i = 0; i < out.size() && !reader.error(); ++i)
+      reader.expert(linear, static_cast<std::int32_t>(i), streams.count - 1, out[i].matrix, out[i].bias);
+  };
+  read(streams.begin, weights.stream_begin);
+  read(streams.end, weights.stream_end);
+  for (std::size_t i = 0; i < model.layers.size() && !reader.error(); ++i)
+    read_mix(reader, *model.layers[i].mix, streams.count, weights.layers[i].mix);
 }
 
 // For a context of that many positions.
@@ -169,6 +217,8 @@ void read_model(auto& reader, const ModelShape& model, std::int32_t context, con
   read_norm(reader, model.input.norm, weights.embedding_norm);
   if (!model.input.positions.empty()) reader.matrix(table(model.input.positions, model.context_length), weights.positions, ReadBy::kRows);
   weights.layers.resize(model.layers.size());
+  if (model.layer_inputs) read_layer_inputs(reader, *model.layer_inputs, model.vocab, weights.layer_inputs);
+  if (model.streams) read_streams(reader, model, weights);
   for (std::size_t i = 0; i < model.layers.size() && !reader.error(); ++i) {
     reader.own(stage.has(i, model.layers.size()));
     read_layer(reader, model.layers[i], weights.layers[i]);

@@ -59,7 +59,7 @@ struct ConvolutionWeights {
 struct AttentionWeights {
   LinearWeights query, key, value, output;
   LinearWeights gate;  // or none
-  NormWeights query_norm, key_norm;
+  NormWeights query_norm, key_norm, value_norm;
   std::vector<float> sinks;  // [heads], or empty
   LatentWeights latent;      // then there is no value
 };
@@ -95,6 +95,32 @@ struct ExpertsWeights {
   std::vector<FeedForwardWeights> each;  // [experts]
   std::vector<float> shared_gate;        // [embedding], or empty
   LinearWeights latent_down, latent_up;  // or none
+  NormWeights router_norm, own_norm, post_norm, shared_post_norm;
+  std::vector<float> weights;  // [experts], or empty
+};
+
+struct LayerInputWeights {
+  LinearWeights down, up;
+  NormWeights post_norm;
+};
+
+struct LayerInputsWeights {
+  kernels::PackedMatrix table;  // [vocab, layers * width], read by rows
+  LinearWeights projection;
+  NormWeights norm;
+};
+
+struct LearnedResidualWeights {
+  LinearWeights down, up;
+  NormWeights norm;
+};
+
+struct StreamMixWeights {
+  NormWeights norm;
+  std::vector<float> router;   // [streams, embedding]
+  std::vector<float> predict;  // [streams, streams, streams]
+  std::vector<float> correct;  // [streams, streams]
+  std::vector<float> scale;    // [embedding], or empty
 };
 
 struct LayerWeights {
@@ -108,6 +134,10 @@ struct LayerWeights {
   FeedForwardWeights feed_forward;
   ExpertsWeights experts;
   NormWeights feed_forward_post_norm;
+  LearnedResidualWeights learned_residual;  // or none, like all that follow
+  StreamMixWeights mix;
+  LayerInputWeights input;
+  std::vector<float> output_scale;  // [1]
 };
 
 struct PredictionWeights {
@@ -122,8 +152,10 @@ struct Weights {
   kernels::PackedMatrix embedding;  // [vocab, embedding], read by rows
   kernels::PackedMatrix positions;  // [context_length, embedding], read by rows, or none
   NormWeights embedding_norm;
-  kernels::PackedMatrix output;    // the same matrix where the file ties them
-  std::vector<float> output_bias;  // [vocab], or empty
+  LayerInputsWeights layer_inputs;                      // or none
+  std::vector<LinearWeights> stream_begin, stream_end;  // [streams - 1], or none
+  kernels::PackedMatrix output;                         // the same matrix where the file ties them
+  std::vector<float> output_bias;                       // [vocab], or empty
   NormWeights output_norm;
   std::vector<std::vector<float>> rope_divisors;  // of each rotary table one for each rotated pair, or empty
   std::vector<LayerWeights> layers;

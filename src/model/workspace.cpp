@@ -61,9 +61,12 @@ std::size_t most_prepared(const ModelShape& model, const Weights& weights, const
   };
   add(weights.output);
   add(weights.prediction.join.matrix);
+  add(weights.layer_inputs.projection.matrix);
+  for (const auto* all : {&weights.stream_begin, &weights.stream_end})
+    for (const LinearWeights& linear : *all) add(linear.matrix);
   for (std::size_t i = 0; i < weights.layers.size(); ++i) {
     const LayerWeights& layer = weights.layers[i];
-    const auto& [query, key, value, output, attention_gate, query_norm, key_norm, sinks, latent] = layer.attention;
+    const auto& [query, key, value, output, attention_gate, query_norm, key_norm, value_norm, sinks, latent] = layer.attention;
     const DeltaRuleWeights& delta = layer.delta;
     for (const auto* linear :
          {&query, &key, &value, &output, &attention_gate, &layer.convolution.input, &layer.convolution.output, &layer.selective.input,
@@ -72,6 +75,8 @@ std::size_t most_prepared(const ModelShape& model, const Weights& weights, const
     add(latent.query_down.matrix);
     for (const auto* heads : {&latent.key_up, &latent.value_up})
       if (!heads->empty()) most = std::max(most, heads->size() * most_stride(heads->front().matrix, table, rows));
+    for (const auto* linear : {&layer.learned_residual.down, &layer.learned_residual.up, &layer.input.down, &layer.input.up})
+      add(linear->matrix);
     const auto& [gate, up, down] = layer.feed_forward;
     for (const auto* linear : {&gate, &up, &down}) add(linear->matrix);
     if (!model.layers[i].experts) continue;
@@ -106,6 +111,9 @@ struct Widths {
   std::int64_t head_queries = 0;
   std::int64_t latent_values = 0;
   std::int64_t latent_heads = 0;
+  std::int64_t narrow = 0;            // of a layer's input or a learned residual
+  std::int64_t learned_residual = 0;  // the stream's width
+  std::int64_t shared = 0;            // likewise, of a branch beside experts
   std::size_t attention_scratch = 0;
   std::int64_t part = 0;  // floats of one part of all heads
 };
@@ -148,8 +156,17 @@ Widths widths_of(const ModelShape& model, const kernels::KernelTable& table) {
       most.latent_values = std::max(most.latent_values, heads * latent.value_dim);
       most.latent_heads = std::max(most.latent_heads, heads);
     }
+    if (layer.input) {
+      most.branch = model.embedding;
+      most.narrow = std::max(most.narrow, layer.input->down.outputs);
+    }
+    if (layer.learned_residual) {
+      most.branch = most.learned_residual = model.embedding;
+      most.narrow = std::max(most.narrow, layer.learned_residual->down.outputs);
+    }
     if (layer.experts) {
       most.branch = model.embedding;
+      if (layer.experts->own_norm.kind != NormShape::Kind::kNone) most.shared = model.embedding;
       most.experts = std::max<std::int64_t>(most.experts, layer.experts->router.experts());
       most.chosen = std::max<std::int64_t>(most.chosen, layer.experts->router.chosen);
       most.expert = std::max<std::int64_t>(most.expert, layer.experts->each.width);
@@ -167,6 +184,7 @@ void carve_experts(Workspace& space, Carver& carver, const Widths& widths) {
   const std::int64_t rows = space.shape.rows;
   const std::int64_t places = rows * widths.chosen;
   carver.take(space.normed, rows, space.embedding);
+  if (widths.shared > 0) carver.take(space.shared, rows, widths.shared);
   carver.take(space.scores, rows, widths.experts);
   carver.take(space.expert_gate, places, widths.expert);
   carver.take(space.expert_up, places, widths.expert);
@@ -203,9 +221,9 @@ void carve_kept(Workspace& space, Carver& carver, const ModelShape& model) {
 // Lays the parts out from `base`; with a null base it only measures.
 std::size_t carve(Workspace& space, const ModelShape& model, const Weights& weights, const kernels::KernelTable& table, std::byte* base) {
   const Widths widths = widths_of(model, table);
-  const std::int64_t scratch_floats =
-      std::max({std::int64_t{model.embedding}, widths.feed_forward, widths.expert, 2 * widths.experts, widths.narrow_query,
-                widths.attention_gate, space.shape.drafts > 0 ? widths.head_state : 0});
+  const std::int64_t scratch_floats = std::max(
+      {std::int64_t{model.embedding}, model.layer_inputs ? model.layer_inputs->projection.outputs : 0, widths.feed_forward, widths.expert,
+       2 * widths.experts, widths.narrow_query, widths.attention_gate, space.shape.drafts > 0 ? widths.head_state : 0});
   space.scratch_stride = aligned(std::max(static_cast<std::size_t>(scratch_floats) * sizeof(float), widths.attention_scratch));
   Carver carver(base);
   const std::int64_t rows = space.shape.rows;
@@ -226,6 +244,10 @@ std::size_t carve(Workspace& space, const ModelShape& model, const Weights& weig
   }
   if (space.shape.drafts > 0) carve_kept(space, carver, model);
   if (widths.attention_gate > 0) carver.take(space.attention_gate, rows, widths.attention_gate);
+  if (model.layer_inputs) carver.take(space.layer_inputs, rows, model.layer_inputs->projection.outputs);
+  if (model.streams) carver.take(space.streams, rows, std::int64_t{model.streams->count} * model.embedding);
+  if (widths.learned_residual > 0) carver.take(space.learned_residual, rows, widths.learned_residual);
+  if (widths.narrow > 0) carver.take(space.narrow, rows, widths.narrow);
   carver.take(space.gate, rows, widths.feed_forward);
   carver.take(space.up, rows, widths.feed_forward);
   if (widths.experts > 0) carve_experts(space, carver, widths);

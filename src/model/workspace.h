@@ -66,10 +66,15 @@ struct Workspace {
   Rows betas, decays;            // [rows, its heads]
   std::vector<KeptInputs> kept;  // by layer, with `drafts` those with a state
   Rows attention_gate;           // [rows, widest query of attention with a gate], or none
+  Rows layer_inputs;             // [rows, layers, width of a layer's input], or none
+  Rows streams;                  // [rows, streams, embedding], or none
+  Rows learned_residual;         // [rows, embedding], or none
+  Rows narrow;                   // [rows, what a layer's input or a learned residual is narrowed to], or none
   Rows gate;                     // [rows, feed_forward]
   Rows up;                       // [rows, feed_forward]
   // Of layers with experts, or none:
   Rows normed;       // [rows, embedding]: what the branch reads
+  Rows shared;       // [rows, embedding]: what the network of all rows gives where it is a branch of its own; or none
   Rows scores;       // [rows, experts]
   Rows expert_gate;  // [places, width of an expert]
   Rows expert_up;    // [places, width of an expert]

@@ -38,6 +38,7 @@ class ExpertsHarness {
       std::ranges::copy(rows[i], space_.normed[row]);
       std::fill_n(space_.branch[row], kWidth, 0.0F);
     }
+    experts_.route(static_cast<std::int64_t>(rows.size()), *model_.layers.front().experts, weights_.layers.front().experts, space_);
     experts_.add(static_cast<std::int64_t>(rows.size()), *model_.layers.front().experts, weights_.layers.front().experts, space_);
     std::vector<std::vector<float>> out;
     for (std::size_t i = 0; i < rows.size(); ++i) {

@@ -53,7 +53,7 @@ class AdapterBuilder {
 
   Result<std::shared_ptr<const Adapter>> build(const ModelShape& model) {
     const std::vector<ModelMatrix> all = matrices_of(model, weights_);
-    for (const StoredMatrix& matrix : stored_.matrices) matrix.name == kHeadName ? read_head(matrix, model) : find(matrix, all);
+    for (const StoredMatrix& matrix : stored_.matrices) matrix.name == kHeadName ? read_head(matrix, model) : find(matrix, model, all);
     for (const AdaptedPair& pair : pairs_) check(pair);
     if (stored_.all_layers) check_layers(all);
     if (error_) return *error_;
@@ -72,14 +72,15 @@ class AdapterBuilder {
     if (!error_) error_ = Error{code, fmt::format("{}: tensor {}: {}", stored_.name, tensor, what), {}};
   }
 
-  void find(const StoredMatrix& stored, const std::vector<ModelMatrix>& all) {
+  void find(const StoredMatrix& stored, const ModelShape& model, const std::vector<ModelMatrix>& all) {
     bool any = false;
     for (const ModelMatrix& base : all) {
       if (base.shape.name != stored.name || base.expert != stored.expert) continue;
       pairs_.push_back({&stored, &base});
       any = true;
     }
-    if (!any)
+    const bool is_read = std::ranges::find(model.unused, stored.name + ".weight") == model.unused.end();
+    if (!any && is_read)  // keys and values of layers that read those of others, say, change nothing
       fail(ErrorCode::kUnsupported, stored.said_by(), fmt::format("the base has no matrix {} that an adapter can change", stored.name));
   }
 

@@ -72,6 +72,14 @@ class Collector {
     if (shape.attends()) add_attention(shape.attention, layer.attention);
     add_feed_forward(shape.feed_forward, layer.feed_forward);
     if (shape.experts) add_experts(*shape.experts, layer.experts);
+    if (shape.learned_residual) {
+      add(shape.learned_residual->down, layer.learned_residual.down);
+      add(shape.learned_residual->up, layer.learned_residual.up);
+    }
+    if (shape.input) {
+      add(shape.input->down, layer.input.down);
+      add(shape.input->up, layer.input.up);
+    }
   }
 
   void add_table(ModelMatrix::Role role, const std::string& name, const ModelShape& model, const kernels::PackedMatrix& packed,
