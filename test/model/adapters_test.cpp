@@ -54,7 +54,7 @@ bool has_any(const std::string& text, std::initializer_list<const char*> parts) 
 // A module of a layer that is a matrix, and that this build adapts.
 bool is_adapted(const std::string& name, const files::SafeTensor& tensor) {
   return name.ends_with(".weight") && tensor.shape.size() == 2 && has_any(name, {".layers.", ".h.", ".blocks."}) &&
-         !has_any(name, {"norm", "ln_", "conv", "embed", "shared_expert_gate", "q_proj.0.", "alpha", ".A_log"}) &&
+         !has_any(name, {"norm", "ln_", "conv", "embed", "shared_expert_gate", "q_proj.0.", "alpha", ".A_log", "altup."}) &&
          has_any(tensor.dtype, {"F32", "BF16", "F16"});
 }
 

@@ -279,14 +279,15 @@ INSTANTIATE_TEST_SUITE_P(Models, NumericsContractOfFamilies, testing::Values("gp
 
 // Kinds of attention that only folders of the hub have here: scores that fall with distance, windows in some layers with norms of queries
 // and keys, parallel branches with layers without positions, norms after the branches, pairs side by side of a part of
-// a head; and layers with states.
+// a head; layers with states; and several streams, keys and values of other layers, inputs of layers, experts as a branch of their own.
 class NumericsContractOfAttention : public testing::TestWithParam<std::string> {};
 
 TEST_P(NumericsContractOfAttention, HoldsForEveryScheduleOnEveryTier) { expect_contract(open_folder_model(GetParam()), 110, true); }
 
 INSTANTIATE_TEST_SUITE_P(Models, NumericsContractOfAttention,
                          testing::Values("bloom", "gemma3", "cohere2", "olmo3", "gptj", "phi3-longrope", "lfm2", "lfm2-biased", "granite4",
-                                         "qwen3.5", "qwen3-next", "bamba", "falcon-h1", "mamba2", "nemotron-h"),
+                                         "qwen3.5", "qwen3-next", "bamba", "falcon-h1", "mamba2", "nemotron-h", "gemma3n", "gemma4",
+                                         "gemma4-moe"),
                          folder_test_name);
 
 // Experts, whose rows come together by the step.
@@ -310,7 +311,7 @@ TEST_P(NumericsContractOfExperts, HoldsForEveryScheduleOnEveryTier) {
 INSTANTIATE_TEST_SUITE_P(Types, NumericsContractOfExperts, testing::Values(kernels::WeightType::kQ8_0, kernels::WeightType::kQ4_K),
                          [](const auto& suite) { return kernels::weight_format(suite.param)->name; });
 
-// Latents, which are keys and values of all heads, and sinks beside windows.
+// Latents, which are keys and values of all heads, sinks beside windows, and layers that share keys and values.
 class NumericsContractOfFolders : public testing::TestWithParam<std::string> {};
 
 TEST_P(NumericsContractOfFolders, HoldsForEveryScheduleOnEveryTierAndEveryKvType) {
@@ -329,7 +330,7 @@ TEST_P(NumericsContractOfFolders, HoldsForEveryScheduleOnEveryTierAndEveryKvType
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, NumericsContractOfFolders, testing::Values("deepseek-v3", "gpt-oss"), folder_test_name);
+INSTANTIATE_TEST_SUITE_P(Models, NumericsContractOfFolders, testing::Values("deepseek-v3", "gpt-oss", "gemma4"), folder_test_name);
 
 // Rows of several adapters and of none in one batch: float32, bf16, magnitudes, and two with scales.
 std::vector<DrivenAnswer> adapted_answers(const files::GgufFile& file, const kernels::KernelTable& table, int threads,
@@ -426,7 +427,7 @@ TEST_P(NumericsContractOfRankedFolders, Holds) {
 
 INSTANTIATE_TEST_SUITE_P(Models, NumericsContractOfRankedFolders,
                          testing::Values("bloom", "gemma3", "cohere2", "olmo3", "lfm2", "granite4", "qwen3.5", "bamba", "mamba2",
-                                         "nemotron-h", "deepseek-v3", "gpt-oss"),
+                                         "nemotron-h", "deepseek-v3", "gpt-oss", "gemma3n", "gemma4", "gemma4-moe"),
                          folder_test_name);
 
 TEST(NumericsContractOfRanks, HoldsForExperts) {

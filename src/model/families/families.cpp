@@ -17,13 +17,13 @@ namespace braid::model {
 namespace {
 
 constexpr std::array kFamilies = {
-    &kApertus,   &kArcee,     &kBaichuan,      &kFalconH1,   &kLfm2Moe,  &kMamba2,       &kNemotronH,  &kBloom,     &kChatGlm,
-    &kCohere,    &kCohere2,   &kDeepSeek2,     &kDots1,      &kErnie45,  &kErnie45Moe,   &kExaone,     &kExaone4,   &kFalcon,
-    &kFlexOlmo,  &kGemma,     &kGemma2,        &kGemma3,     &kGlm4,     &kGlm4Moe,      &kGpt2,       &kGptJ,      &kGptNeox,
-    &kGptOss,    &kGranite,   &kGraniteHybrid, &kGraniteMoe, &kHunyuan,  &kHunyuanMoe,   &kInternLm2,  &kLfm2,      &kLlama,
-    &kMinicpm,   &kMiniMaxM2, &kMistral3,      &kMpt,        &kNemotron, &kNemotronHMoe, &kOlmo,       &kOlmo2,     &kOlmoe,
-    &kPhi2,      &kPhi3,      &kPhiMoe,        &kQwen2,      &kQwen2Moe, &kQwen3,        &kQwen35,     &kQwen35Moe, &kQwen3Moe,
-    &kQwen3Next, &kQwen2Vl,   &kQwen3Vl,       &kSeedOss,    &kSmolLm3,  &kStableLm,     &kStarcoder2,
+    &kApertus,   &kArcee,    &kBaichuan,  &kFalconH1,  &kLfm2Moe,       &kMamba2,     &kNemotronH, &kBloom,        &kChatGlm,
+    &kCohere,    &kCohere2,  &kDeepSeek2, &kDots1,     &kErnie45,       &kErnie45Moe, &kExaone,    &kExaone4,      &kFalcon,
+    &kFlexOlmo,  &kGemma,    &kGemma2,    &kGemma3,    &kGemma3n,       &kGemma4,     &kGlm4,      &kGlm4Moe,      &kGpt2,
+    &kGptJ,      &kGptNeox,  &kGptOss,    &kGranite,   &kGraniteHybrid, &kGraniteMoe, &kHunyuan,   &kHunyuanMoe,   &kInternLm2,
+    &kLfm2,      &kLlama,    &kMinicpm,   &kMiniMaxM2, &kMistral3,      &kMpt,        &kNemotron,  &kNemotronHMoe, &kOlmo,
+    &kOlmo2,     &kOlmoe,    &kPhi2,      &kPhi3,      &kPhiMoe,        &kQwen2,      &kQwen2Moe,  &kQwen3,        &kQwen35,
+    &kQwen35Moe, &kQwen3Moe, &kQwen3Next, &kQwen2Vl,   &kQwen3Vl,       &kSeedOss,    &kSmolLm3,   &kStableLm,     &kStarcoder2,
 };
 
 // Models whose decoder reads what an encoder makes of the prompt.
@@ -224,8 +224,9 @@ Result<std::string> config_like(const ModelShape& model) {
                   std::max(1, attention.head_dim), rotated > 0 ? static_cast<double>(rotated) / attention.head_dim : 1.0,
                   std::max(1, layer.feed_forward.width), activation_name(layer.feed_forward.activation));
   if (layer.experts)
-    text += fmt::format(R"(,"num_experts":{0},"num_local_experts":{0},"num_experts_per_tok":{1},"moe_intermediate_size":{2})",
-                        layer.experts->router.experts(), layer.experts->router.chosen, layer.experts->each.width);
+    text += fmt::format(
+        R"(,"num_experts":{0},"num_local_experts":{0},"num_experts_per_tok":{1},"moe_intermediate_size":{2},"enable_moe_block":true)",
+        layer.experts->router.experts(), layer.experts->router.chosen, layer.experts->each.width);
   // Of Granite and Falcon.
   text += fmt::format(R"(,"shared_intermediate_size":{},"new_decoder_architecture":{},"multi_query":{},"num_kv_heads":{})",
                       layer.feed_forward.width, attention.kv_heads > 1, attention.kv_heads == 1, std::max(1, attention.kv_heads));

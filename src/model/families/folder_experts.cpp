@@ -14,18 +14,15 @@
 #include <vector>
 
 namespace braid::model {
-namespace {
 
-// The part of one layer's experts as one tensor; nothing where the layer has none.
-std::optional<files::GgufTensor> join_layer(FolderReader& in, std::int32_t layer, const ExpertNames& names, std::string_view part) {
+std::optional<files::GgufTensor> join_matrices(FolderReader& in, std::string_view prefix, std::string_view suffix) {
   std::vector<files::GgufTensor> parts;
-  while (auto found = in.extract(fmt::format("{}.{}.{}.{}.{}.weight", names.layers, layer, names.module, parts.size(), part)))
-    parts.push_back(std::move(*found));
+  while (auto found = in.extract(fmt::format("{}{}{}", prefix, parts.size(), suffix))) parts.push_back(std::move(*found));
   if (parts.empty()) return std::nullopt;
   const files::GgufTensor& first = parts.front();
   for (const files::GgufTensor& other : parts) {
     if (other.shape.size() == 2 && other.shape == first.shape && other.type == first.type && is_sound(other)) continue;
-    in.config.fail(ErrorCode::kBadFile, fmt::format("the tensor {} does not have the shape and type of the first expert's", other.name));
+    in.config.fail(ErrorCode::kBadFile, fmt::format("the tensor {} does not have the shape and type of the first of its kind", other.name));
     return std::nullopt;
   }
   files::GgufTensor joined;
@@ -34,8 +31,6 @@ std::optional<files::GgufTensor> join_layer(FolderReader& in, std::int32_t layer
   joined.coded = std::make_shared<JoinedRows>(std::move(parts));
   return joined;
 }
-
-}  // namespace
 
 void translate_expert_keys(FolderReader& in) {
   const auto set = [&](std::string_view key, const std::vector<std::int64_t>& numbers) {
@@ -48,7 +43,8 @@ void translate_expert_keys(FolderReader& in) {
   const std::int64_t most = std::ranges::max(experts);
   if (most == 0) return;
   set("expert_count", experts);
-  set("expert_used_count", in.config.counts({"num_experts_per_tok", "moe_topk", "moe_k", "experts_per_token"}, std::nullopt, 1, most));
+  set("expert_used_count",
+      in.config.counts({"num_experts_per_tok", "moe_topk", "moe_k", "experts_per_token", "top_k_experts"}, std::nullopt, 1, most));
   if (in.config.has({"moe_intermediate_size"}))
     set("expert_feed_forward_length", in.config.counts({"moe_intermediate_size"}, std::nullopt, 1, kMaxDimension));
 }
@@ -58,7 +54,7 @@ void join_experts(FolderReader& in, const FolderSize& size, const ExpertNames& n
       {names.gate, "ffn_gate_exps"}, {names.up, "ffn_up_exps"}, {names.down, "ffn_down_exps"}};
   for (std::int32_t layer = 0; layer < size.layers && !in.config.error; ++layer) {
     for (const auto& [part, name] : parts) {
-      auto joined = join_layer(in, layer, names, part);
+      auto joined = join_matrices(in, fmt::format("{}.{}.{}.", names.layers, layer, names.module), fmt::format(".{}.weight", part));
       if (!joined) continue;
       joined->name = fmt::format("blk.{}.{}.weight", layer, name);
       in.put(std::move(*joined));

@@ -3,6 +3,7 @@
 
 #include "model/families/folder_decoder.h"
 
+#include <optional>
 #include <string_view>
 
 namespace braid::model {
@@ -18,6 +19,9 @@ struct ExpertNames {
   std::string_view up = "up_proj";
   std::string_view down = "down_proj";
 };
+
+// One tensor of the matrices "<prefix><index><suffix>", index from 0 on; nothing where there is none. They have one shape and type.
+std::optional<files::GgufTensor> join_matrices(FolderReader& in, std::string_view prefix, std::string_view suffix);
 
 // Joins them; after the tensors have been named.
 void join_experts(FolderReader& in, const FolderSize& size, const ExpertNames& names = {});

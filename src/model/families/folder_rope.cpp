@@ -15,6 +15,8 @@ namespace {
 
 double power(double base, double exponent) { return fixed_exp(exponent * fixed_log(base)); }
 
+constexpr double kStandsStill = 1e30;  // divides the angle of a pair that does not turn, as llama.cpp's converter has it
+
 struct Scaling {
   FolderReader& in;
   FolderConfig& part;  // where type and factors stand
@@ -87,15 +89,27 @@ struct Scaling {
     if (alpha != 1.0 && rotated > 2) base *= power(alpha, static_cast<double>(rotated) / (rotated - 2));
   }
 
+  // Only the first pairs of a head turn, by angles as if all did (Gemma 4).
+  void proportional() {
+    const double share = part.number({"partial_rotary_factor"}, 1.0, 0.0, 1.0);
+    const auto turning = static_cast<std::int32_t>(share * rotated) / 2;
+    std::vector<double> divisors(static_cast<std::size_t>(rotated / 2), kStandsStill);
+    std::fill_n(divisors.begin(), turning, factor(1.0));
+    in.add_vector("rope_freqs.weight", divisors);
+  }
+
   void read(const std::string& type) {
     if (type == "linear") return set_type("linear", factor());
     if (type == "yarn") return yarn();
     if (type == "longrope" || type == "su") return longrope();
     if (type == "llama3") return llama3();
     if (type == "dynamic") return dynamic();
+    if (type == "proportional") return proportional();
     if (type != "default" && type != "mrope")  // of mrope a text's three positions are equal
-      part.fail(ErrorCode::kUnsupported,
-                fmt::format("rope scaling has the type \"{}\", expected default, linear, dynamic, yarn, longrope, llama3 or mrope", type));
+      part.fail(
+          ErrorCode::kUnsupported,
+          fmt::format("rope scaling has the type \"{}\", expected default, linear, dynamic, yarn, longrope, llama3, proportional or mrope",
+                      type));
   }
 };
 
@@ -117,6 +131,8 @@ void translate_rope(FolderReader& in, const FolderSize& size, std::int32_t rotat
     if (auto sliding = part->part("sliding_attention")) {  // windowed layers have their own
       local_base = sliding->number({"rope_theta"}, outer_base, 2.0, 1e12);
       is_local = true;
+      if (const std::string type = sliding->text({"rope_type", "type"}, "default"); type != "default")
+        sliding->fail(ErrorCode::kUnsupported, fmt::format("windowed layers have rope scaling of the type \"{}\", expected default", type));
       if (sliding->error && !config.error) config.error = sliding->error;
     }
     if (auto full = part->part("full_attention")) part = std::move(full);

@@ -29,25 +29,38 @@ def rope(kind, **more):
     return {"rope_parameters": {"rope_type": kind, "rope_theta": 10000.0, **more}}
 
 
+def plus_one(model):
+    """Whether norms multiply by 1 + weight."""
+    name = type(model).__name__.lower()
+    return ("gemma" in name and not name.startswith(("gemma3n", "gemma4"))) or "nemotron" in name
+
+
 def randomise(model, seed):
     torch.manual_seed(seed)
     with torch.no_grad():
         for name, p in model.named_parameters():
             if "alpha_" in name:
                 p.uniform_(-1.0, 1.0)
+            elif name.endswith(("correct_output_scale", "router.scale", "per_expert_scale")):
+                p.uniform_(0.5, 1.5)
+            elif name.endswith("modality_router.weight"):  # what it reads is divided by its width
+                p.normal_(0, 0.5 * p.shape[-1] ** 0.5)
             elif name.endswith("sinks"):
                 p.normal_(0, 1.0)
             elif p.dim() >= 2 and "norm" not in name:
                 p.normal_(0, 1.6 / p.shape[-1] ** 0.5)
             elif ("norm" in name or "ln_" in name) and name.endswith("weight"):
-                p.normal_(0.0 if "gemma" in type(model).__name__.lower() or "nemotron" in type(model).__name__.lower() else 1.0, 0.2)
+                p.normal_(0.0 if plus_one(model) else 1.0, 0.2)
             else:
                 p.normal_(0, 0.2)
         # Parameters only: rounding the module would round rotary frequencies too. What corrects the choice of experts is a buffer in most.
         corrections = [b for name, b in model.named_buffers() if "correction_bias" in name]
         for b in corrections:
             b.normal_(0, 0.2)
-        for p in [*model.parameters(), *corrections]:
+        scales = [b for name, b in model.named_buffers() if name.endswith("layer_scalar")]
+        for b in scales:
+            b.uniform_(0.5, 1.5)
+        for p in [*model.parameters(), *corrections, *scales]:
             p.copy_(p.to(torch.bfloat16).float())
     return model.float().eval()
 
@@ -94,7 +107,7 @@ def write(folder, name, found, config, tensors):
 
 def part_experts(path):
     """Experts that were saved joined, as the files of the hub have them."""
-    if "gpt-oss" in str(path):
+    if "gpt-oss" in str(path) or "gemma4" in str(path):
         return
     tensors = parted(load_file(path), None)
     save_file({k: v.contiguous().clone() for k, v in tensors.items()}, path, metadata={"format": "pt"})
@@ -248,12 +261,33 @@ JOBS = {
         original_max_position_embeddings=16, rope_parameters={
             "rope_type": "longrope", "rope_theta": 10000.0, "partial_rotary_factor": 0.75, "original_max_position_embeddings": 16,
             "short_factor": [1.0 + 0.1 * k for k in range(3)], "long_factor": [1.0 + 0.5 * k for k in range(3)]})),
+    "phi3-longrope-crossed": ("Phi3ForCausalLM", "Phi3Config", dict(
+        original_max_position_embeddings=52, rope_parameters={
+            "rope_type": "longrope", "rope_theta": 10000.0, "partial_rotary_factor": 1.0, "original_max_position_embeddings": 52,
+            "short_factor": [1.0 + 0.1 * k for k in range(4)], "long_factor": [1.0 + 0.5 * k for k in range(4)]})),
     "phi": ("PhiForCausalLM", "PhiConfig", dict(num_key_value_heads=4, partial_rotary_factor=0.5)),
     "gemma": ("GemmaForCausalLM", "GemmaConfig", dict(head_dim=16, num_key_value_heads=1)),
     "gemma2": ("Gemma2ForCausalLM", "Gemma2Config", dict(head_dim=16, sliding_window=12, query_pre_attn_scalar=12,
                                                             attn_implementation="eager")),  # others leave the cap of scores out
     "gemma3": ("Gemma3ForCausalLM", "Gemma3TextConfig", dict(head_dim=16, query_pre_attn_scalar=12, **SPB, rope_parameters={
         SLIDING: {"rope_type": "default", "rope_theta": 10000.0}, FULL: {"rope_type": "linear", "rope_theta": 1000000.0, "factor": 8.0}})),
+    # Streams, inputs of each layer, keys and values of other layers, sparse activations.
+    "gemma3n": ("Gemma3nForCausalLM", "Gemma3nTextConfig", dict(
+        num_hidden_layers=6, intermediate_size=[48, 48, 40, 48, 40, 48], head_dim=12, sliding_window=12, hidden_size_per_layer_input=8,
+        layer_types=[SLIDING, FULL, SLIDING, FULL, SLIDING, FULL], vocab_size_per_layer_input=VOCAB, num_kv_shared_layers=3, laurel_rank=8,
+        activation_sparsity_pattern=[0.9, 0.6, 0.0, 0.0, 0.0, 0.0])),
+    # Gemma 4's small sizes, its large one, and its mixture of experts.
+    "gemma4": ("Gemma4ForCausalLM", "Gemma4TextConfig", dict(
+        num_hidden_layers=6, head_dim=16, global_head_dim=24, sliding_window=12, hidden_size_per_layer_input=8,
+        layer_types=[SLIDING, FULL, SLIDING, FULL, SLIDING, FULL], vocab_size_per_layer_input=VOCAB, num_kv_shared_layers=3,
+        use_double_wide_mlp=True, final_logit_softcapping=30.0)),
+    "gemma4-large": ("Gemma4ForCausalLM", "Gemma4TextConfig", dict(
+        num_hidden_layers=4, head_dim=16, global_head_dim=32, sliding_window=12, hidden_size_per_layer_input=0, attention_k_eq_v=True,
+        layer_types=[SLIDING, SLIDING, SLIDING, FULL], num_global_key_value_heads=1, final_logit_softcapping=30.0)),
+    "gemma4-moe": ("Gemma4ForCausalLM", "Gemma4TextConfig", dict(
+        num_hidden_layers=3, head_dim=16, global_head_dim=32, sliding_window=12, hidden_size_per_layer_input=0, attention_k_eq_v=True,
+        layer_types=[SLIDING, SLIDING, FULL], num_global_key_value_heads=1, final_logit_softcapping=30.0, enable_moe_block=True,
+        num_experts=8, top_k_experts=3, moe_intermediate_size=20)),
     "smollm3": ("SmolLM3ForCausalLM", "SmolLM3Config", dict(no_rope_layers=[1, 0, 1])),
     "granite": ("GraniteForCausalLM", "GraniteConfig", dict(embedding_multiplier=4.0, logits_scaling=2.0, residual_multiplier=0.4,
                                                              attention_multiplier=0.25)),
