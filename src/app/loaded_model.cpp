@@ -342,6 +342,7 @@ sched::SchedulerOptions scheduler_options(const LoadedModel& loaded, const Batch
   options.turn_ends.assign(ends.begin(), ends.end());
   options.blocks = loaded.kv.blocks;
   options.most_blocks = loaded.kv.most_blocks;
+  options.stretch_beyond = loaded.language_model->shape().stretch_beyond();
   options.media_whole = loaded.eyes.tower != nullptr && loaded.eyes.tower->shape().both_ways;
   // What a guess needs of a recurrent state stays in the process that has it.
   const bool can_guess = loaded.ranks == nullptr || options.state_blocks == 0;

@@ -164,7 +164,7 @@ std::shared_ptr<const Decoder> LanguageModel::make_decoder(std::shared_ptr<const
   } else if (judging) {
     head = ClassHead::judging(table_, weights->output, judging->yes, judging->no);
   }
-  std::vector<RopeTable> ropes = rope_tables(model_, weights->rope_divisors, context_);
+  std::vector<RopeTable> ropes = rope_tables(model_, weights->rope_divisors, weights->stretched_divisors, context_);
   return std::make_shared<const Decoder>(model_, std::move(weights), std::move(head), std::move(ropes), table_, team_, &adapters_, &ranks_,
                                          std::move(copies));
 }
@@ -283,8 +283,13 @@ void LanguageModel::add_row(const step::StepPlan& plan, std::size_t index, step:
     const auto place = static_cast<std::size_t>(i);
     const TokenId token = !row.from_sampler() ? plan.tokens[row.token_begin + place] : i == 0 ? slot.last_token() : guesses[place - 1];
     const std::int32_t position = row_result.position + i;
-    pass_.tokens.push_back(
-        {.token = token, .position = position, .tables = tables, .table_size = row.block_count, .adapter = row.adapter, .shift = shift});
+    pass_.tokens.push_back({.token = token,
+                            .position = position,
+                            .tables = tables,
+                            .table_size = row.block_count,
+                            .adapter = row.adapter,
+                            .shift = shift,
+                            .stretched = row.stretched});
     if (given != nullptr) give_vector(*given, i, shift);
     if (state_blocks > 0) {
       step::PassSequence& sequence = pass_.sequences.back();

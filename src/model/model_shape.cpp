@@ -64,6 +64,12 @@ KvGroups ModelShape::kv_groups(std::int32_t block_tokens, kernels::KvType type, 
   return groups;
 }
 
+std::int32_t ModelShape::stretch_beyond() const {
+  const auto stretches = [](const RopeParameters& rope) { return !rope.stretched_divisors.empty(); };
+  const auto found = std::ranges::find_if(rotary, stretches);
+  return found == rotary.end() ? 0 : found->original_context;
+}
+
 bool ModelShape::is_recurrent() const {
   return std::ranges::any_of(layers, [](const LayerShape& layer) { return !layer.state().empty(); });
 }

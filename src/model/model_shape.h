@@ -78,8 +78,8 @@ struct RopeParameters {
   // third one by the row and by the column, as far as there are so many (Wang et al. 2024). None: all turn by the position.
   std::array<std::int32_t, 3> sections{};
   bool mixed = false;
-  // Tensors that divide the frequencies [rotated / 2]: `divisors`, or, when the context that is served exceeds original_context and there
-  // are such, `stretched_divisors`.
+  // Tensors that divide the frequencies [rotated / 2]: `divisors`, or, of sequences of more than original_context tokens, where there are such,
+  // `stretched_divisors`.
   std::string divisors = {};
   std::string stretched_divisors = {};
   Presence divided = Presence::kAbsent;
@@ -373,8 +373,9 @@ struct ModelShape {
   // Of all layers together, which store alike.
   KvLayout kv_layout(std::int32_t block_tokens, kernels::KvType type) const;
   bool stores_alike() const;
-  bool is_recurrent() const;                                                                           // some layer has a state
-  std::vector<StateShape> states() const;                                                              // by layer
+  std::int32_t stretch_beyond() const;     // longer sequences have other angles, from their beginning; 0: none have
+  bool is_recurrent() const;               // some layer has a state
+  std::vector<StateShape> states() const;  // by layer
   KvGroups kv_groups(std::int32_t block_tokens, kernels::KvType type, const Share& share = {}) const;  // by what layers see and store
 };
 

@@ -92,10 +92,15 @@ void RopeTable::fill(std::int32_t position, std::int32_t down, std::int32_t acro
   }
 }
 
-std::vector<RopeTable> rope_tables(const ModelShape& model, std::span<const std::vector<float>> divisors, std::int32_t context) {
+std::vector<RopeTable> rope_tables(const ModelShape& model, std::span<const std::vector<float>> divisors,
+                                   std::span<const std::vector<float>> stretched, std::int32_t context) {
   std::vector<RopeTable> tables;
-  for (std::size_t i = 0; i < model.rotary.size(); ++i)
-    tables.emplace_back(rope_frequencies(model.rotary[i], divisors[i]), context, rope_axes(model.rotary[i]));
+  const auto add = [&](std::size_t i, const std::vector<float>& own) {
+    tables.emplace_back(rope_frequencies(model.rotary[i], own), context, rope_axes(model.rotary[i]));
+  };
+  for (std::size_t i = 0; i < model.rotary.size(); ++i) add(i, divisors[i]);
+  if (std::ranges::all_of(stretched, [](const std::vector<float>& own) { return own.empty(); })) return tables;
+  for (std::size_t i = 0; i < model.rotary.size(); ++i) add(i, stretched[i].empty() ? divisors[i] : stretched[i]);
   return tables;
 }
 

@@ -46,7 +46,9 @@ class RopeTable {
   std::vector<RopeAxis> axes_;  // [pairs], or empty
 };
 
-// One for each of model.rotary. `divisors`: Weights::rope_divisors.
-std::vector<RopeTable> rope_tables(const ModelShape& model, std::span<const std::vector<float>> divisors, std::int32_t context);
+// One for each of model.rotary, and, where any has stretched divisors, as many again for stretched sequences. `divisors`, `stretched`: those of
+// Weights.
+std::vector<RopeTable> rope_tables(const ModelShape& model, std::span<const std::vector<float>> divisors,
+                                   std::span<const std::vector<float>> stretched, std::int32_t context);
 
 }  // namespace braid::model

@@ -175,8 +175,11 @@ void Transformer::embed(const step::Pass& pass, Workspace& space) const {
     for (std::int64_t row = begin; row < end; ++row) {
       const step::PassToken& token = pass.tokens[static_cast<std::size_t>(row)];
       if (is_first) embed(pass, row, scratch, space);
-      for (std::size_t i = 0; i < ropes_.size(); ++i)
-        ropes_[i].fill(token.position + token.shift, token.down, token.across, space.angles[i].cos_of(row), space.angles[i].sin_of(row));
+      const std::size_t rotary = model_.rotary.size();
+      const std::size_t first_rope = token.stretched && ropes_.size() > rotary ? rotary : 0;
+      for (std::size_t i = 0; i < rotary; ++i)
+        ropes_[first_rope + i].fill(token.position + token.shift, token.down, token.across, space.angles[i].cos_of(row),
+                                    space.angles[i].sin_of(row));
     }
   });
 }

@@ -30,7 +30,7 @@ namespace braid::model {
 
 class Transformer {
  public:
-  // All arguments outlive the transformer. `ropes`: one for each of model.rotary; `adapters`: what tokens name, or null;
+  // All arguments outlive the transformer. `ropes`: rope_tables(); `adapters`: what tokens name, or null;
   // `ranks`: who computes it together with others, or null.
   Transformer(const ModelShape& model, const Weights& weights, std::span<const RopeTable> ropes, const kernels::KernelTable& table,
               kernels::ThreadTeam& team, const AdapterTable* adapters = nullptr, RankGather* ranks = nullptr);

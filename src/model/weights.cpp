@@ -200,10 +200,12 @@ void read_streams(auto& reader, const ModelShape& model, Weights& weights) {
 }
 
 // For a context of that many positions.
-void read_rope_divisors(auto& reader, const RopeParameters& rope, std::int32_t context, std::vector<float>& out) {
-  const bool stretched = !rope.stretched_divisors.empty() && context > rope.original_context;
-  if (!rope.stretched_divisors.empty()) reader.ignore(stretched ? rope.divisors : rope.stretched_divisors);
-  reader.vector(stretched ? rope.stretched_divisors : rope.divisors, rope.rotated / 2, rope.divided, out);
+void read_rope_divisors(auto& reader, const RopeParameters& rope, std::int32_t context, std::vector<float>& out,
+                        std::vector<float>& stretched) {
+  reader.vector(rope.divisors, rope.rotated / 2, rope.divided, out);
+  if (rope.stretched_divisors.empty()) return;
+  if (context <= rope.original_context) return reader.ignore(rope.stretched_divisors);
+  reader.vector(rope.stretched_divisors, rope.rotated / 2, rope.divided, stretched);
 }
 
 // Of what other stages compute, matrices are noted and not packed.
@@ -229,7 +231,9 @@ void read_model(auto& reader, const ModelShape& model, std::int32_t context, con
   if (!is_tied) reader.matrix(table(model.output.name, outputs), weights.output);
   reader.vector(model.output.name + ".bias", model.vocab, model.output.bias, weights.output_bias);
   weights.rope_divisors.resize(model.rotary.size());
-  for (std::size_t i = 0; i < model.rotary.size(); ++i) read_rope_divisors(reader, model.rotary[i], context, weights.rope_divisors[i]);
+  weights.stretched_divisors.resize(model.rotary.size());
+  for (std::size_t i = 0; i < model.rotary.size(); ++i)
+    read_rope_divisors(reader, model.rotary[i], context, weights.rope_divisors[i], weights.stretched_divisors[i]);
   if (model.prediction) {
     const PredictionShape& shape = *model.prediction;
     read_norm(reader, shape.token_norm, weights.prediction.token_norm);
@@ -260,7 +264,8 @@ std::optional<Error> read_values(TensorReader& reader, const files::GgufFile& fi
   read_model(reader, model, context, stage, weights);
   const auto usable = [](float divisor) { return std::isfinite(divisor) && divisor > 1e-6F; };
   const auto all_usable = [&](const std::vector<float>& divisors) { return std::ranges::all_of(divisors, usable); };
-  if (!reader.error() && !std::ranges::all_of(weights.rope_divisors, all_usable))
+  if (!reader.error() &&
+      !(std::ranges::all_of(weights.rope_divisors, all_usable) && std::ranges::all_of(weights.stretched_divisors, all_usable)))
     return Error{ErrorCode::kBadFile, file.name() + ": the rope divisors are not all positive numbers", {}};
   return reader.error();
 }

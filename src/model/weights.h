@@ -157,7 +157,8 @@ struct Weights {
   kernels::PackedMatrix output;                         // the same matrix where the file ties them
   std::vector<float> output_bias;                       // [vocab], or empty
   NormWeights output_norm;
-  std::vector<std::vector<float>> rope_divisors;  // of each rotary table one for each rotated pair, or empty
+  std::vector<std::vector<float>> rope_divisors;       // of each rotary table one for each rotated pair, or empty
+  std::vector<std::vector<float>> stretched_divisors;  // likewise, of long sequences, where the context that is served has such
   std::vector<LayerWeights> layers;
   PredictionWeights prediction;
   ClassHead head;
@@ -168,7 +169,8 @@ struct Weights {
 };
 
 // kBadFile: a tensor is missing or its shape contradicts the model's; kUnsupported: its type, or a tensor that this
-// architecture does not know. The message names tensor, found and expected. The context to serve picks LongRoPE's divisors. The
+// architecture does not know. The message names tensor, found and expected. Only a context
+// to serve that is longer than the original one has LongRoPE's stretched divisors. The
 // file's pages are dropped as they are packed; the file is not needed afterwards.
 Result<Weights> load_weights(const files::GgufFile& file, const ModelShape& model, std::int32_t context, const kernels::KernelTable& table,
                              kernels::ThreadTeam& team, const files::Progress& progress, const Packing& packing = {},

@@ -75,7 +75,8 @@ RankModel::RankModel(Parts parts, model::Weights weights, model::Workspace space
 }
 
 std::shared_ptr<const model::Decoder> RankModel::make_decoder(std::shared_ptr<const model::Weights> weights) {
-  std::vector<model::RopeTable> ropes = model::rope_tables(parts_.shape, weights->rope_divisors, parts_.context);
+  std::vector<model::RopeTable> ropes =
+      model::rope_tables(parts_.shape, weights->rope_divisors, weights->stretched_divisors, parts_.context);
   return std::make_shared<const model::Decoder>(parts_.shape, std::move(weights), model::ClassHead(), std::move(ropes), parts_.table,
                                                 *parts_.team, &adapters_, &gather_);
 }

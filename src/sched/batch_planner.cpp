@@ -47,8 +47,11 @@ bool BatchPlanner::add_decodes(SequenceMap& batch, PlannedStep& step, const Draf
 std::int32_t BatchPlanner::drafts(Sequence& sequence, const PlannedStep& step, const DraftPace& pace) const {
   const Speculation& wanted = sequence.speculation;
   if (draft_tokens_ == 0 || wanted.method == DraftMethod::kOff) return 0;
-  const std::int32_t most = std::min({draft_tokens_, stream_room(sequence) - 1, sequence.most_positions() - sequence.progress.most() - 1,
-                                      max_batch_tokens_ - step.shape.decode_rows - max_batch_});
+  const bool may_outgrow = stretch_beyond_ > 0 && !sequence.stretched_revision;
+  const std::int32_t stays = may_outgrow ? stretch_beyond_ - sequence.progress.most() - 1 : draft_tokens_;
+  const std::int32_t most =
+      std::min({draft_tokens_, std::max(0, stays), stream_room(sequence) - 1, sequence.most_positions() - sequence.progress.most() - 1,
+                max_batch_tokens_ - step.shape.decode_rows - max_batch_});
   return pace.drafts(sequence.drafts, wanted.max_tokens > 0 ? std::min(most, wanted.max_tokens) : most);
 }
 
@@ -168,6 +171,7 @@ void BatchPlanner::add_row(Sequence& sequence, PlannedStep& step, step::StepRow 
   if (sequence.starts) add_start(sequence, plan);
   row.slot = sequence.slot;
   row.adapter = sequence.adapter.index;
+  row.stretched = sequence.stretched_revision.has_value();
   row.position = sequence.progress.least();
   row.shift = sequence.rotary_shift(row.position);
   if (sequence.fork_source.size() > 0) {

@@ -31,7 +31,7 @@ class BatchPlanner {
         state_interval_(options.prefix_cache && !options.kv_verify && options.most_state_blocks >= options.state_blocks
                             ? options.state_interval
                             : kNoCheckpoints),
-        turn_ends_(options.turn_ends), media_whole_(options.media_whole) {}
+        turn_ends_(options.turn_ends), media_whole_(options.media_whole), stretch_beyond_(options.stretch_beyond) {}
 
   // A row for every sequence that can decode or take it up again, best rank first, with the KV block that it needs. Those whose stream is
   // full go to `full`. Tokens are guessed as far as `pace` says. False when a sequence had to stay out for want of a block.
@@ -71,6 +71,7 @@ class BatchPlanner {
   std::int32_t state_interval_;  // 0: none at intervals
   std::vector<TokenId> turn_ends_;
   bool media_whole_;
+  std::int32_t stretch_beyond_;
 };
 
 }  // namespace braid::sched

@@ -34,7 +34,10 @@ struct SchedulerOptions {
   std::int32_t state_blocks = 0;             // of a sequence's recurrent state; 0: the model has none
   std::int32_t state_interval = 512;         // positions between checkpoints of states; 0: only at the ends of prompts and answers
   std::int32_t most_state_blocks =
-      std::numeric_limits<std::int32_t>::max();   // that all checkpoints may take; fewer than one does: none is kept
+      std::numeric_limits<std::int32_t>::max();  // that all checkpoints may take; fewer than one does: none is kept
+  // Longer sequences, in tokens, are computed with other angles of positions from their beginning (LongRoPE): what becomes longer is computed
+  // again; 0: none are.
+  std::int32_t stretch_beyond = 0;
   bool media_whole = false;                       // tokens of a span of media see each other both ways: no slice ends among them
   std::vector<TokenId> turn_ends;                 // behind these tokens of a prompt, too: other prompts part from it there
   std::chrono::milliseconds stall_park{10'000};   // a sequence whose stream has been full for so long gives its blocks up

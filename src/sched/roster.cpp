@@ -25,8 +25,8 @@ constexpr std::int32_t kPassWindow = 16;
 Roster::Roster(const SchedulerOptions& options, store::BlockStore* store, std::function<void()> on_progress)
     : block_tokens_(options.block_tokens), groups_(options.groups, options.block_tokens, options.state_blocks),
       pool_(std::max(options.blocks, options.most_blocks), groups_.count() + 1), target_(options.blocks),
-      write_through_(options.write_through), has_drafts_(options.draft_bytes > 0), kv_verify_(options.kv_verify),
-      queue_(options.priority_ageing) {
+      stretch_beyond_(options.stretch_beyond), write_through_(options.write_through), has_drafts_(options.draft_bytes > 0),
+      kv_verify_(options.kv_verify), queue_(options.priority_ageing) {
   std::vector<cache::BlockId> others;
   pool_.withdraw(pool_.total() - options.blocks, others);
   if (options.prefix_cache) {
@@ -60,6 +60,7 @@ void Roster::admit(double prefill_rate, std::size_t most_rows) {
   for (auto at = queue_.waiting().begin(); at != queue_.waiting().end() && !slots_.empty();) {
     Sequence& sequence = (at++)->second;
     if (rows >= most_rows && sequence.decodes()) return;
+    stretch_if_long(sequence);
     if (blocked == nullptr) {
       if (follow(sequence)) continue;
       if (take_blocks(sequence)) {

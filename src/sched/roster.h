@@ -53,8 +53,13 @@ class Roster {
 
   // As in Queue.
   Sequence& enqueue(GenerationRequest request, std::int32_t answer_room, std::chrono::steady_clock::time_point arrival) {
-    return queue_.enqueue(std::move(request), answer_room, arrival, pool_, groups_);
+    Sequence& sequence = queue_.enqueue(std::move(request), answer_room, arrival, pool_, groups_);
+    stretch_if_long(sequence);
+    return sequence;
   }
+
+  // Those of the batch whose next row would make them longer than options.stretch_beyond go on as after a preemption, stretched.
+  void restart_long();
 
   // By GenerationRequest::id, until removed; null when unknown.
   Sequence* find(std::string_view id) const { return queue_.find(id); }
@@ -187,6 +192,7 @@ class Roster {
   void drop_blocks(Sequence& sequence);
   void preempt(Sequence& sequence);
   void take_weights(Sequence& sequence);
+  void stretch_if_long(Sequence& sequence);
   void rewind(Sequence& sequence);
   void leave_batch(Sequence& sequence, SequenceMap& to);
   void move(Sequence& sequence, SequenceMap& to);
@@ -198,6 +204,7 @@ class Roster {
   std::int32_t target_;    // blocks that it is to have
   std::optional<cache::PrefixIndex> prefix_index_;
   std::optional<Restorer> restorer_;  // none without a disk tier
+  const std::int32_t stretch_beyond_;
   const bool write_through_;
   const bool has_drafts_;      // in blocks that are written to disk
   double prefill_rate_ = 0.0;  // tokens per second; 0: not known

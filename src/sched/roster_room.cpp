@@ -205,6 +205,23 @@ void Roster::take_weights(Sequence& sequence) {
   if (!sequence.next_adapter) return;
   sequence.adapter = std::move(*sequence.next_adapter);
   sequence.next_adapter.reset();
+  if (sequence.stretched_revision) sequence.stretch();
+}
+
+// Of one that waits: what it holds has other angles.
+void Roster::stretch_if_long(Sequence& sequence) {
+  if (stretch_beyond_ == 0 || sequence.stretched_revision || sequence.known() <= stretch_beyond_) return;
+  if (sequence.held_blocks() > 0) drop_blocks(sequence);
+  sequence.stretch();
+}
+
+void Roster::restart_long() {
+  if (stretch_beyond_ == 0) return;
+  for (auto at = batch_.begin(); at != batch_.end();) {
+    Sequence& sequence = (at++)->second;
+    const std::int32_t length = std::max(sequence.known(), sequence.may_decode() ? sequence.progress.most() + 1 : 0);
+    if (sequence.active() && !sequence.stretched_revision && length > stretch_beyond_) preempt(sequence);
+  }
 }
 
 }  // namespace braid::sched

@@ -200,6 +200,7 @@ bool Scheduler::plan_next() {
   step.checked.clear();
   step.shape = {};
 
+  roster_.restart_long();
   if (Sequence* suspect = quarantine_.next_alone(roster_.batch()); suspect != nullptr && add_alone(*suspect, step)) return post(step);
 
   counters_.preemptions += static_cast<std::uint64_t>(roster_.shrink(plan.given_back));

@@ -95,7 +95,9 @@ struct Sequence {
   // Its answer may be guessed from others to the same client, and others from it.
   bool shares_answers() const { return speculation.method == DraftMethod::kAuto || speculation.method == DraftMethod::kSuffix; }
   // What it knows, for the prefix cache.
-  cache::SequenceView view() const { return {{adapter.revision, cache_salt}, tokens, media}; }
+  cache::SequenceView view() const { return {{stretched_revision ? *stretched_revision : adapter.revision, cache_salt}, tokens, media}; }
+  // It has the angles of long sequences from now on, and holds nothing that has others.
+  void stretch() { stretched_revision = adapter.revision + " stretched"; }
   // StepRow::shift of a row that begins there.
   std::int32_t rotary_shift(std::int32_t position) const {
     std::int32_t shift = 0;
@@ -153,6 +155,7 @@ struct Sequence {
   const std::vector<MediaGrid> media_grids;
   const std::vector<SpanVectors> media_vectors;
   AdapterUse adapter;
+  std::optional<std::string> stretched_revision;  // of the adapter with the angles of long sequences, where it has these
   const std::string client;
   const std::string cache_salt;
   const Speculation speculation;

@@ -26,6 +26,7 @@ struct PassToken {
   std::int32_t down = 0;
   std::int32_t across = 0;
   std::int32_t ahead = 0;  // positions behind its own that it attends to as well, all of this pass
+  bool stretched = false;  // StepRow::stretched
 
   static constexpr std::int32_t kEmbedded = -1;  // the model's own
 };

@@ -103,6 +103,8 @@ struct StepRow {
   // token is so much more than its position.
   std::int32_t shift = 0;
   std::uint32_t adapter = 0;  // the same in all rows of a sequence: of the model's adapters, counted from 1; 0: none
+  // Computed with the angles of long sequences, where the model has such (SchedulerOptions::stretch_beyond); so is all that it sees.
+  bool stretched = false;
 
   bool from_sampler() const { return input == RowInput::kSampled; }
   bool samples() const { return output == RowOutput::kSample || output == RowOutput::kVerify; }

@@ -23,7 +23,8 @@ class ForwardHarness {
   ForwardHarness(const files::GgufFile& file, const kernels::KernelTable& table, const Packing& packing = {})
       : team_(1), model_(describe_model(file).value()),
         weights_(load_weights(file, model_, model_.context_length, table, team_, {}, packing).value()),
-        ropes_(rope_tables(model_, weights_.rope_divisors, model_.context_length)), transformer_(model_, weights_, ropes_, table, team_),
+        ropes_(rope_tables(model_, weights_.rope_divisors, weights_.stretched_divisors, model_.context_length)),
+        transformer_(model_, weights_, ropes_, table, team_),
         space_(Workspace::create(model_, weights_, table, {.rows = 64, .logit_rows = 64, .members = 1}).value()) {
     const KvGroups groups = model_.is_recurrent() || !model_.stores_alike()
                                 ? model_.kv_groups(kBlock, kernels::KvType::kF32)
@@ -63,8 +64,11 @@ class ForwardHarness {
   step::Pass pass_of(std::span<const TokenId> ids, std::int32_t position) const {
     step::Pass pass;
     pass.blocks = blocks_;
+    const std::int32_t beyond = model_.stretch_beyond();
+    const bool stretched = beyond > 0 && position + static_cast<std::int32_t>(ids.size()) > beyond;
     for (std::size_t i = 0; i < ids.size(); ++i) {
       pass.tokens.push_back({ids[i], position + static_cast<std::int32_t>(i), 0, places_});
+      pass.tokens.back().stretched = stretched;
       pass.picked.push_back(static_cast<std::int32_t>(i));
     }
     const auto state = static_cast<std::uint32_t>(kv_->groups().count()) * places_;

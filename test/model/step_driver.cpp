@@ -29,8 +29,14 @@ std::vector<DrivenAnswer> StepDriver::run(const std::vector<DrivenRequest>& requ
     if (schedule.shuffle) std::ranges::shuffle(running, random_);
     plan_.clear();
     plan_.id += 1;
-    for (Sequence& sequence : running)
-      add_row(sequence, requests[sequence.request], static_cast<std::int32_t>(answers[sequence.request].tokens.size()));
+    for (Sequence& sequence : running) {
+      const DrivenAnswer& answer = answers[sequence.request];
+      if (outgrows(sequence)) {
+        if (sequence.computed > 0) preempt(sequence, requests[sequence.request], answer);
+        sequence.stretched = true;
+      }
+      add_row(sequence, requests[sequence.request], static_cast<std::int32_t>(answer.tokens.size()));
+    }
     model_.execute(plan_, result_);
     if (result_.failure) std::rethrow_exception(result_.failure);
     EXPECT_EQ(result_.rows.size(), plan_.rows.size());
@@ -71,6 +77,7 @@ void StepDriver::add_row(Sequence& sequence, const DrivenRequest& request, std::
   if (!sequence.started) add_start(sequence, request, generated);
   step::StepRow row{.slot = sequence.slot, .position = sequence.computed};
   row.adapter = request.adapter;
+  row.stretched = sequence.stretched;
   const auto left = static_cast<std::int32_t>(sequence.known.size()) - sequence.computed;
   if (left <= 0) row.input = step::RowInput::kSampled;
   row.count = row.from_sampler() ? 1 : slice_ > 0 ? std::min(left, std::uniform_int_distribution<std::int32_t>(1, slice_)(random_)) : left;
@@ -174,7 +181,7 @@ bool StepDriver::apply(Sequence& sequence, const step::StepRow& planned, const s
   return row.finished;
 }
 
-// Computed anew after a preemption they are the same again.
+// Computed anew after a preemption they are the same again. An answer that outgrows the short angles leaves its prompt's as they were.
 void StepDriver::apply_scored(const step::StepRow& planned, const step::RowResult& row, const DrivenRequest& request,
                               DrivenAnswer& answer) const {
   ASSERT_EQ(row.scored_count, static_cast<std::uint32_t>(planned.scored));
@@ -186,12 +193,18 @@ void StepDriver::apply_scored(const step::StepRow& planned, const step::RowResul
     const std::size_t place = static_cast<std::size_t>(planned.position) + i;
     EXPECT_EQ(scored.token, request.prompt[place + 1]);
     EXPECT_EQ(scored.top_count, tops);
+    if (planned.stretched && static_cast<std::int32_t>(request.prompt.size()) <= model_.shape().stretch_beyond()) continue;
     if (answer.scored[place].token == scored.token) {
       EXPECT_EQ(answer.scored[place].logprob, scored.logprob);
     }
     answer.scored[place] = {scored.token, scored.logprob, 0, scored.top_count};
     std::copy_n(result_.top.begin() + scored.top_begin, tops, answer.scored_top.begin() + static_cast<std::ptrdiff_t>(place * tops));
   }
+}
+
+bool StepDriver::outgrows(const Sequence& sequence) const {
+  const std::int32_t beyond = model_.shape().stretch_beyond();
+  return beyond > 0 && !sequence.stretched && std::max(static_cast<std::int32_t>(sequence.known.size()), sequence.computed + 1) > beyond;
 }
 
 void StepDriver::preempt(Sequence& sequence, const DrivenRequest& request, const DrivenAnswer& answer) {

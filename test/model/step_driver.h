@@ -59,7 +59,8 @@ class StepDriver {
     std::vector<std::int32_t> state = {};           // of a recurrent model
     std::vector<std::int32_t> snapshot = {};        // and its state after so many positions
     std::int32_t snapshot_end = 0;
-    bool restores = false;  // its next row goes on from the snapshot
+    bool restores = false;   // its next row goes on from the snapshot
+    bool stretched = false;  // StepRow::stretched
   };
 
   void add_start(Sequence& sequence, const DrivenRequest& request, std::int32_t generated);
@@ -71,6 +72,8 @@ class StepDriver {
   bool apply(Sequence& sequence, const step::StepRow& planned, const step::RowResult& row, const DrivenRequest& request,
              DrivenAnswer& answer) const;
   void apply_scored(const step::StepRow& planned, const step::RowResult& row, const DrivenRequest& request, DrivenAnswer& answer) const;
+  // Whether its next row makes it longer than the model's short angles are for.
+  bool outgrows(const Sequence& sequence) const;
   void preempt(Sequence& sequence, const DrivenRequest& request, const DrivenAnswer& answer);
   void free_blocks(Sequence& sequence);
   void free_block(std::int32_t& block);

@@ -242,7 +242,7 @@ void FakeModel::verify(const step::StepPlan& plan, const step::StepRow& row, Slo
   const bool has_state = options_.state_blocks > 0;
   TokenId carried = has_state ? take_state(plan, row) : 0;
   for (std::int32_t i = 0; i <= right && !slot.finished; ++i) {
-    put(plan, row, base + i, Tint::adapted(slot.last, row.adapter));
+    put(plan, row, base + i, Tint::adapted(slot.last, row));
     std::vector<TokenId> context = read(plan, row, base + i + 1);
     if (has_state) {
       carried = advance(carried, place(plan, row, 0, base + i));
@@ -313,14 +313,14 @@ TokenId FakeModel::held(const step::StepPlan& plan, const step::StepRow& row, st
     if (index >= given.first && index < given.first + given.count)
       held = static_cast<TokenId>(given.vectors->at(static_cast<std::size_t>(given.begin + index - given.first)));
   }
-  return Tint::adapted(held, row.adapter);
+  return Tint::adapted(held, row);
 }
 
 void FakeModel::write(const step::StepPlan& plan, const step::StepRow& row, Slot& slot) {
   if (row.from_sampler() && slot.last < 0) violation("a decode row of a slot that has sampled nothing");
   for (std::int32_t i = 0; i < row.count; ++i) {
     const std::int32_t position = row.position + i;
-    put(plan, row, position, row.from_sampler() ? Tint::adapted(slot.last, row.adapter) : held(plan, row, i));
+    put(plan, row, position, row.from_sampler() ? Tint::adapted(slot.last, row) : held(plan, row, i));
   }
   slot.next = row.position + row.count;
   if (options_.state_blocks > 0) carry_state(plan, row);
@@ -396,12 +396,14 @@ bool FakeModel::ends(TokenId token, std::int32_t generated, const StopRules& sto
   return reason == FinishReason::kStop || generated == stop.max_tokens;
 }
 
-std::vector<TokenId> FakeModel::expected(const std::vector<TokenId>& prompt, const StopRules& stop, const Tint& tint) const {
+std::vector<TokenId> FakeModel::expected(const std::vector<TokenId>& prompt, const StopRules& stop, const Tint& own) const {
   std::vector<TokenId> context = prompt;
   FinishReason reason = FinishReason::kStop;
   do {
     std::vector<TokenId> visible;
     const auto last = static_cast<std::int32_t>(context.size()) - 1;
+    Tint tint = own;
+    if (options_.stretch_beyond > 0 && last >= options_.stretch_beyond) tint.adapter += Tint::kStretched;
     for (std::int32_t group = 0; group < groups(); ++group)
       for (std::int32_t position = 0; position <= last; ++position)
         if (sees(group, last, position)) visible.push_back(tint.at(position, context[static_cast<std::size_t>(position)]));

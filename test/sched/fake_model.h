@@ -22,7 +22,8 @@ struct FakeModelOptions {
   std::int32_t vocab = 1000;
   std::int32_t eos = -1;  // -1: never; else the hash is taken modulo `vocab`, and this token ends a sequence
   std::vector<step::Visibility> groups{{}};
-  std::int32_t state_blocks = 0;  // of a recurrent state: a digest of all tokens before
+  std::int32_t state_blocks = 0;    // of a recurrent state: a digest of all tokens before
+  std::int32_t stretch_beyond = 0;  // longer sequences are tinted from their beginning; 0: none are
   // The clock: what StepResult::seconds says.
   double step_seconds = 1e-3;
   double decode_row_seconds = 0.0;
@@ -39,7 +40,9 @@ struct Tint {
 
   // The vector of one of the image's tokens. Float32 holds it.
   static float vector_of(std::uint16_t image, std::int32_t index) { return static_cast<float>(1'000'000 * image + 1'000 * index); }
+  static constexpr std::uint32_t kStretched = 50;  // beside an adapter's index
   static TokenId adapted(TokenId held, std::uint32_t adapter) { return held + 20'000'000 * static_cast<TokenId>(adapter); }
+  static TokenId adapted(TokenId held, const step::StepRow& row) { return adapted(held, row.adapter + (row.stretched ? kStretched : 0)); }
   // What the cache holds at a position.
   TokenId at(std::int32_t position, TokenId token) const {
     const bool is_image = image > 0 && position >= first && position < first + count;

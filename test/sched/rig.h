@@ -126,6 +126,7 @@ struct Rig {
     model_options.block_tokens = scheduler_options.block_tokens;
     model_options.blocks = std::max(scheduler_options.blocks, scheduler_options.most_blocks);
     model_options.groups = scheduler_options.groups;
+    model_options.stretch_beyond = scheduler_options.stretch_beyond;
     model_options.state_blocks = scheduler_options.state_blocks;
     return model_options;
   }

@@ -27,7 +27,7 @@ std::size_t HeadDrafter::bytes(const HeadModel& head, const kernels::KernelTable
 }
 
 HeadDrafter::HeadDrafter(HeadModel head, const HeadRoom& room, Parts parts)
-    : head_(std::move(head)), table_(room.table), ropes_(rope_tables(head_.shape, head_.weights.rope_divisors, kPositions)),
+    : head_(std::move(head)), table_(room.table), ropes_(rope_tables(head_.shape, head_.weights.rope_divisors, {}, kPositions)),
       transformer_(head_.shape, head_.weights, ropes_, table_, room.team), products_(table_, room.team), space_(std::move(parts.space)),
       kv_(std::move(parts.kv)), sampler_(table_, head_.shape.vocab, kPositions), caches_(kCaches), by_slot_(room.slots, kNoCache),
       sampling_(room.slots) {
