@@ -13,8 +13,12 @@ namespace {
 
 using kernels::WeightType;
 
+std::string key_of(const files::GgufFile& file, const std::string& key) {
+  return file.string_or("general.architecture", "").value() + "." + key;
+}
+
 std::int64_t number_of(const files::GgufFile& file, const std::string& key) {
-  return static_cast<std::int64_t>(file.unsigned_or("deepseek2." + key, 0).value());
+  return static_cast<std::int64_t>(file.unsigned_or(key_of(file, key), 0).value());
 }
 
 // What makes keys and values in one matrix of `type`: of each head its keys' rows before its values'.
@@ -58,8 +62,8 @@ files::GgufFile as_of_2024(const files::GgufFile& today, WeightType type) {
     if (keys != nullptr) contents.tensors.push_back(join_latent_heads(*keys, *values, type, contents));
   }
   const auto set = [&](const std::string& key, std::int64_t number) {
-    std::erase_if(contents.metadata, [&](const auto& entry) { return entry.first == "deepseek2." + key; });
-    if (number > 0) contents.metadata.emplace_back("deepseek2." + key, static_cast<std::uint64_t>(number));
+    std::erase_if(contents.metadata, [&](const auto& entry) { return entry.first == key_of(today, key); });
+    if (number > 0) contents.metadata.emplace_back(key_of(today, key), static_cast<std::uint64_t>(number));
   };
   set("attention.head_count_kv", number_of(today, "attention.head_count"));
   set("attention.key_length", number_of(today, "attention.key_length_mla"));
@@ -76,7 +80,7 @@ std::vector<float> logits_of(const files::GgufFile& file) {
 }
 
 TEST(OlderFiles, WithKeysAndValuesInOneMatrixGiveTodaysLogits) {
-  for (const char* name : {"deepseek-v2", "deepseek-v2-lite", "deepseek-v3", "kimi-k2", "glm4-moe-lite"}) {
+  for (const char* name : {"deepseek-v2", "deepseek-v2-lite", "deepseek-v3", "kimi-k2", "glm4-moe-lite", "minicpm3"}) {
     const files::GgufFile today = open_folder_model(name);
     EXPECT_FALSE(describe_model(as_of_2024(today, WeightType::kF32))) << "the form is not today's";
     auto file = in_todays_form(as_of_2024(today, WeightType::kF32));

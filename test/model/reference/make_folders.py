@@ -273,28 +273,30 @@ JOBS = {
         SLIDING: {"rope_type": "default", "rope_theta": 10000.0}, FULL: {"rope_type": "linear", "rope_theta": 1000000.0, "factor": 8.0}})),
     # Streams, inputs of each layer, keys and values of other layers, sparse activations.
     "gemma3n": ("Gemma3nForCausalLM", "Gemma3nTextConfig", dict(
-        num_hidden_layers=6, intermediate_size=[48, 48, 40, 48, 40, 48], head_dim=12, sliding_window=12, hidden_size_per_layer_input=8,
-        layer_types=[SLIDING, FULL, SLIDING, FULL, SLIDING, FULL], vocab_size_per_layer_input=VOCAB, num_kv_shared_layers=3, laurel_rank=8,
-        activation_sparsity_pattern=[0.9, 0.6, 0.0, 0.0, 0.0, 0.0])),
+        num_hidden_layers=5, intermediate_size=[48, 40, 48, 40, 48], head_dim=12, sliding_window=12, hidden_size_per_layer_input=8,
+        layer_types=[SLIDING, FULL, SLIDING, SLIDING, FULL], vocab_size_per_layer_input=VOCAB, num_kv_shared_layers=2, laurel_rank=8,
+        activation_sparsity_pattern=[0.9, 0.6, 0.0, 0.0, 0.0])),
     # Gemma 4's small sizes, its large one, and its mixture of experts.
     "gemma4": ("Gemma4ForCausalLM", "Gemma4TextConfig", dict(
-        num_hidden_layers=6, head_dim=16, global_head_dim=24, sliding_window=12, hidden_size_per_layer_input=8,
-        layer_types=[SLIDING, FULL, SLIDING, FULL, SLIDING, FULL], vocab_size_per_layer_input=VOCAB, num_kv_shared_layers=3,
-        use_double_wide_mlp=True, final_logit_softcapping=30.0)),
+        num_hidden_layers=4, head_dim=16, global_head_dim=24, sliding_window=12, hidden_size_per_layer_input=8, intermediate_size=40,
+        layer_types=[SLIDING, FULL, SLIDING, FULL], vocab_size_per_layer_input=VOCAB, num_kv_shared_layers=2, use_double_wide_mlp=True,
+        final_logit_softcapping=30.0)),
     "gemma4-large": ("Gemma4ForCausalLM", "Gemma4TextConfig", dict(
         num_hidden_layers=4, head_dim=16, global_head_dim=32, sliding_window=12, hidden_size_per_layer_input=0, attention_k_eq_v=True,
         layer_types=[SLIDING, SLIDING, SLIDING, FULL], num_global_key_value_heads=1, final_logit_softcapping=30.0)),
     "gemma4-moe": ("Gemma4ForCausalLM", "Gemma4TextConfig", dict(
-        num_hidden_layers=3, head_dim=16, global_head_dim=32, sliding_window=12, hidden_size_per_layer_input=0, attention_k_eq_v=True,
-        layer_types=[SLIDING, SLIDING, FULL], num_global_key_value_heads=1, final_logit_softcapping=30.0, enable_moe_block=True,
-        num_experts=8, top_k_experts=3, moe_intermediate_size=20)),
+        num_hidden_layers=2, head_dim=16, global_head_dim=32, sliding_window=12, hidden_size_per_layer_input=0, attention_k_eq_v=True,
+        layer_types=[SLIDING, FULL], num_global_key_value_heads=1, final_logit_softcapping=30.0, enable_moe_block=True, num_experts=8,
+        top_k_experts=3, moe_intermediate_size=20)),
     "smollm3": ("SmolLM3ForCausalLM", "SmolLM3Config", dict(no_rope_layers=[1, 0, 1])),
     "granite": ("GraniteForCausalLM", "GraniteConfig", dict(embedding_multiplier=4.0, logits_scaling=2.0, residual_multiplier=0.4,
                                                              attention_multiplier=0.25)),
     "olmo": ("OlmoForCausalLM", "OlmoConfig", dict(clip_qkv=1.0)),
     "olmo2": ("Olmo2ForCausalLM", "Olmo2Config", {}),
+    "olmo2-biased": ("Olmo2ForCausalLM", "Olmo2Config", dict(attention_bias=True)),
     "olmo3": ("Olmo3ForCausalLM", "Olmo3Config", dict(**SPB)),
     "cohere": ("CohereForCausalLM", "CohereConfig", dict(use_qk_norm=True, logit_scale=0.25)),
+    "cohere-untied": ("CohereForCausalLM", "CohereConfig", dict(tie_word_embeddings=False)),
     "cohere2": ("Cohere2ForCausalLM", "Cohere2Config", dict(head_dim=16, logit_scale=0.25, **SPB)),
     "glm": ("GlmForCausalLM", "GlmConfig", dict(head_dim=16, attention_bias=True)),
     "glm4": ("Glm4ForCausalLM", "Glm4Config", dict(head_dim=16, attention_bias=True)),
@@ -349,8 +351,13 @@ JOBS = {
     "deepseek-v3": ("DeepseekV3ForCausalLM", "DeepseekV3Config", dict(
         **MLA, q_lora_rank=24, n_group=4, topk_group=2, n_shared_experts=1, routed_scaling_factor=2.5, norm_topk_prob=True,
         **rope("yarn", factor=4.0, original_max_position_embeddings=64, beta_fast=32.0, beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0))),
+    "deepseek-v3-biased": ("DeepseekV3ForCausalLM", "DeepseekV3Config", dict(
+        **MLA, q_lora_rank=24, n_group=1, topk_group=1, n_shared_experts=1, attention_bias=True)),
     "glm4-moe-lite": ("Glm4MoeLiteForCausalLM", "Glm4MoeLiteConfig", dict(
         **MLA, q_lora_rank=24, n_group=1, topk_group=1, n_shared_experts=1, routed_scaling_factor=1.8, norm_topk_prob=True)),
+    "minicpm3": ("MiniCPM3ForCausalLM", "MiniCPM3Config", dict(
+        num_key_value_heads=4, kv_lora_rank=20, q_lora_rank=24, qk_nope_head_dim=12, qk_rope_head_dim=8, v_head_dim=16, scale_emb=4,
+        scale_depth=1.0, dim_model_base=16)),
     "lfm2": ("Lfm2ForCausalLM", "Lfm2Config", dict(num_hidden_layers=4, layer_types=["conv", FULL, "conv", "conv"])),
     "lfm2-biased": ("Lfm2ForCausalLM", "Lfm2Config", dict(num_hidden_layers=4, layer_types=["conv", "conv", FULL, FULL], conv_bias=True,
                                                          conv_L_cache=4, block_auto_adjust_ff_dim=False)),
