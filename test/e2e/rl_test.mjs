@@ -66,6 +66,29 @@ test("a row's action does not depend on its place where it has a seed, and value
   assert.deepEqual(best.actions, outputs.logits.map((row) => row.indexOf(Math.max(...row))));
 });
 
+test("a deviation that is learnt is a tensor like all others", async (t) => {
+  const folder = path.join(temporaryFolder(t), "reach");
+  mkdirSync(folder);
+  writeFileSync(path.join(folder, "config.json"), JSON.stringify({ model_type: "braid-net", inputs: { x: { shape: ["batch", 2] } },
+    layers: [{ name: "mean", type: "linear" }, { name: "log_std", type: "parameter" }], outputs: { mean: "mean", log_std: "log_std" },
+    policy: { distribution: "gaussian", mean: "mean", log_std: "log_std" } }));
+  const tensors = { "mean.weight": { shape: [1, 2], values: [0, 0] }, log_std: { shape: [1], values: [0] } };
+  writeFileSync(path.join(folder, "model.safetensors"), safetensors(tensors));
+  const server = await serve(t, [folder]);
+  const step = async (deviation) => {
+    const { actions: [[action]], action_log_probs: [told] } = await act(server, { observations: [[1, 2]], seed: 4 });
+    const density = -0.5 * (action / deviation) ** 2 - Math.log(deviation) - 0.5 * Math.log(2 * Math.PI);
+    assert.ok(Math.abs(told - density) < 1e-5, `${told} ${density}`);
+    return action;
+  };
+  const wide = await step(1);
+  const body = safetensors({ log_std: { shape: [1], values: [-1] } }, { model: "reach", partial: "true" });
+  const updated = await fetch(`${server.url}/update_weights`, { method: "POST", headers: { "Content-Type": "application/octet-stream" }, body });
+  assert.equal(updated.status, 200, await updated.text());
+  const narrow = await step(Math.exp(-1));
+  assert.ok(Math.abs(narrow - wide * Math.exp(-1)) < 1e-6, `${wide} ${narrow}`);
+});
+
 // What scoring prompt and completion as one prompt gives of the completion's tokens.
 async function scores(server, model, prompt, completion) {
   const body = { model, prompt: [...prompt, ...completion], max_tokens: 1, prompt_logprobs: 0 };

@@ -322,6 +322,39 @@ struct Fault {
   const char* sentence;  // a part of it
 };
 
+// As learners have the deviations of a Gaussian: a vector that no observation changes, or a matrix of one row.
+TEST(NetworkFiles, AParameterIsTheSameForEachRow) {
+  const std::string config =
+      R"({"model_type": "braid-net", "inputs": {"x": {"shape": ["batch", 2]}}, "layers": [{"name": "mean", "type": "linear"},)"
+      R"({"name": "spread", "type": "parameter", "weights": "actor.log_std"}], "outputs": {"mean": "mean", "log_std": "spread"},)"
+      R"("policy": {"distribution": "gaussian", "mean": "mean", "log_std": "log_std"}})";
+  const std::vector<float> weight{1, 0, 0, 1, 1, 1};
+  const std::vector<float> spread{-1.5F, 0.0F, 0.25F};
+  kernels::ThreadTeam team(1);
+  for (const TensorShape& shape : {TensorShape{3}, TensorShape{1, 3}}) {
+    const files::SafeTensors file{{},
+                                  {{"mean.weight", {"F32", {3, 2}, std::as_bytes(std::span(weight))}},
+                                   {"actor.log_std", {"F32", shape, std::as_bytes(std::span(spread))}}}};
+    const Network network = Network::load(config, file, kernels::best_kernel_table()).value();
+    Tensor x = Tensor::zeros(ElementType::kFloat32, {2, 2});
+    x.floats = {1, 2, 3, 4};
+    const auto outputs = run(network, {{"x", x}}, team).value();
+    EXPECT_EQ(outputs.at("mean").floats, (std::vector<float>{1, 2, 3, 3, 4, 7}));
+    EXPECT_EQ(outputs.at("log_std").shape, (TensorShape{2, 3}));
+    EXPECT_EQ(outputs.at("log_std").floats, (std::vector<float>{-1.5F, 0.0F, 0.25F, -1.5F, 0.0F, 0.25F}));
+  }
+  const auto fault = [&](files::SafeTensor tensor) {
+    const files::SafeTensors file{
+        {}, {{"mean.weight", {"F32", {3, 2}, std::as_bytes(std::span(weight))}}, {"actor.log_std", std::move(tensor)}}};
+    const auto network = Network::load(config, file, kernels::best_kernel_table());
+    EXPECT_FALSE(network);
+    return network ? std::string() : network.error().message;
+  };
+  EXPECT_NE(fault({"F32", {3, 1}, std::as_bytes(std::span(spread))}).find("'actor.log_std' of layers[1] (spread) has 3 rows"),
+            std::string::npos);
+  EXPECT_NE(fault({"F32", {2}, std::as_bytes(std::span(spread).first(2))}).find("policy.log_std"), std::string::npos);
+}
+
 TEST(NetworkFiles, WhatTheyGetWrongIsNamedWithItsPath) {
   const Fault faults[] = {
       {"mlp", "braid-net", "other-net", "model_type: 'other-net' is no network"},

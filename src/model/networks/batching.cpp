@@ -29,6 +29,7 @@ std::optional<std::size_t> axis_behind(const NetworkLayer& layer, std::size_t ra
   switch (layer.type) {
     case LayerType::kLinear:
     case LayerType::kLayerNorm:
+    case LayerType::kParameter:
       apart = axis + 1 < rank;
       break;
     case LayerType::kConv1d:

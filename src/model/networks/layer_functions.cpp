@@ -164,6 +164,12 @@ Result<void> compute_last(const LayerCall& call, NetworkProducts&, PartRange row
   return {};
 }
 
+Result<void> compute_parameter(const LayerCall& call, NetworkProducts&, PartRange rows, Tensor& out) {
+  const std::vector<float>& values = call.tensors.table;
+  for (std::int64_t row = rows.begin; row < rows.end; ++row) std::ranges::copy(values, out.floats.data() + row * call.tensors.width);
+  return {};
+}
+
 }  // namespace
 
 Result<LayerParts> linear_parts(const LayerCall& call) {
@@ -228,6 +234,13 @@ Result<LayerParts> concat_parts(const LayerCall& call) {
   }
   const std::int64_t count = value_count(shape);
   return LayerParts{std::move(shape), count, parts_of_piece(kCopyWork), compute_concat};
+}
+
+Result<LayerParts> parameter_parts(const LayerCall& call) {
+  const std::int64_t width = call.tensors.width;
+  TensorShape shape = call.inputs[0]->shape;
+  shape.back() = width;
+  return LayerParts{std::move(shape), call.inputs[0]->rows(), parts_of_piece(width * kCopyWork), compute_parameter};
 }
 
 Result<LayerParts> last_parts(const LayerCall& call) {

@@ -32,6 +32,7 @@ Result<LayerParts> activation_parts(const LayerCall& call);  // but softmax and 
 Result<LayerParts> add_parts(const LayerCall& call);         // kInvalidArgument: shapes differ in this request
 Result<LayerParts> concat_parts(const LayerCall& call);      // kInvalidArgument: likewise
 Result<LayerParts> last_parts(const LayerCall& call);
+Result<LayerParts> parameter_parts(const LayerCall& call);  // for each row of its input the same
 
 // The layer's axis of a tensor of so many dimensions.
 inline std::size_t axis_of(const NetworkLayer& layer, const TensorShape& shape) {

@@ -53,6 +53,8 @@ Result<LayerParts> parts_of(const LayerCall& call) {
       return concat_parts(call);
     case LayerType::kLast:
       return last_parts(call);
+    case LayerType::kParameter:
+      return parameter_parts(call);
     case LayerType::kRelu:
     case LayerType::kTanh:
     case LayerType::kSigmoid:

@@ -26,6 +26,12 @@ class TensorSource {
 
   bool has(const std::string& suffix) const { return file_.tensors.contains(layer_.weights + suffix); }
 
+  // Of the tensor that has the layer's whole name; 0: there is none.
+  std::size_t rank() const {
+    const auto found = file_.tensors.find(layer_.weights);
+    return found != file_.tensors.end() ? found->second.shape.size() : 0;
+  }
+
   Error error(ErrorCode code, const std::string& suffix, std::string_view what) const {
     return {code, fmt::format("model.safetensors: the tensor '{}{}' of {} ({}) {}", layer_.weights, suffix, path_, layer_.name, what),
             path_ + ".weights"};
@@ -111,6 +117,18 @@ Result<LayerTensors> load_embedding(const TensorSource& source) {
   LayerTensors tensors;
   tensors.entries = weight->shape[0];
   tensors.width = weight->shape[1];
+  tensors.table = std::move(weight->values);
+  return tensors;
+}
+
+// A vector, which may be a matrix of one row.
+Result<LayerTensors> load_parameter(const TensorSource& source) {
+  auto weight = source.need("", source.rank() == 2 ? 2 : 1);
+  if (!weight) return weight.error();
+  if (weight->shape.front() != 1 && weight->shape.size() == 2)
+    return source.error(ErrorCode::kBadFile, "", fmt::format("has {} rows; expected one", weight->shape.front()));
+  LayerTensors tensors;
+  tensors.width = weight->shape.back();
   tensors.table = std::move(weight->values);
   return tensors;
 }
@@ -209,6 +227,8 @@ Result<LayerTensors> load_layer_tensors(const NetworkLayer& layer, const files::
       return load_embedding(source);
     case LayerType::kLayerNorm:
       return load_layer_norm(source);
+    case LayerType::kParameter:
+      return load_parameter(source);
     case LayerType::kLstm:
     case LayerType::kGru:
       return load_recurrent(layer, source, pack);

@@ -30,9 +30,9 @@ struct LayerTensors {
   std::int64_t kernel = 1;   // kConv1d
   std::vector<float> scale;  // kLayerNorm: [width], or empty
   std::vector<float> shift;  // kLayerNorm: [width], or empty
-  std::vector<float> table;  // kEmbedding: [entries, width]
+  std::vector<float> table;  // kEmbedding: [entries, width]; kParameter: [width]
   std::int64_t entries = 0;  // kEmbedding
-  std::int64_t width = 0;    // kEmbedding
+  std::int64_t width = 0;    // kEmbedding and kParameter
 
   // kLstm and kGru: of one direction.
   std::int64_t hidden() const { return matrices.at(1).matrix.inputs; }

@@ -43,6 +43,9 @@ std::int64_t values_of(const LayerCall& call) {
     case LayerType::kEmbedding:
       shape.push_back(call.tensors.width);
       break;
+    case LayerType::kParameter:
+      shape.back() = call.tensors.width;
+      break;
     case LayerType::kConv1d: {
       const std::int64_t positions = shape[2] + 2 * std::min(call.layer.padding, kMostValues);
       return bounded_count({shape[0], positions, call.tensors.matrices[0].matrix.outputs, call.layer.groups});

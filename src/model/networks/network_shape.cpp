@@ -44,6 +44,7 @@ constexpr std::array kTypes{
     NamedType{"add", LayerType::kAdd, ""},
     NamedType{"concat", LayerType::kConcat, "axis"},
     NamedType{"last", LayerType::kLast, ""},
+    NamedType{"parameter", LayerType::kParameter, "weights"},
 };
 
 class Reader {
@@ -224,7 +225,7 @@ class Reader {
       return false;
     };
     if (takes("weights")) {
-      const auto prefix = fields.text("weights", layer.name + ".");
+      const auto prefix = fields.text("weights", layer.name + (layer.type == LayerType::kParameter ? "" : "."));
       if (!prefix) return prefix.error();
       layer.weights = *prefix;
     }

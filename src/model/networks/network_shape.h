@@ -32,6 +32,7 @@ enum class LayerType : std::uint8_t {
   kAdd,
   kConcat,
   kLast,
+  kParameter,
 };
 
 // Values are numbered: the inputs, then of each layer its output and its states after the last step.
@@ -42,7 +43,7 @@ struct NetworkLayer {
   LayerType type = LayerType::kLinear;
   std::vector<ValueId> inputs;  // one; of kAdd and kConcat several
   std::vector<ValueId> states;  // before the first step: none (zeros), that of kGru, or h and c of kLstm
-  std::string weights;          // prefix of the tensors' names
+  std::string weights;          // prefix of the tensors' names; of kParameter the whole name
   ValueId output = 0;           // its states after the last step are the next ones: kGru has one, kLstm h and c
   std::int64_t depth = 1;       // of kLstm and kGru
   bool bidirectional = false;   // of kLstm and kGru

@@ -82,6 +82,8 @@ class Inference {
         return infer_concat();
       case LayerType::kLast:
         return infer_last();
+      case LayerType::kParameter:
+        return infer_parameter();
     }
     return {};
   }
@@ -92,6 +94,13 @@ class Inference {
     if (shape.back().size != matrix.inputs)
       return bad("input", fmt::format("has the shape {}; its weight takes {} values", text_of(shape), matrix.inputs));
     shape.back() = {matrix.outputs, {}};
+    give(std::move(shape));
+    return {};
+  }
+
+  Result<void> infer_parameter() {
+    SymbolicShape shape = input();
+    shape.back() = {tensors().width, {}};
     give(std::move(shape));
     return {};
   }
