@@ -10,7 +10,9 @@
 #include <fstream>
 #include <gtest/gtest.h>
 #include <iterator>
+#include <optional>
 #include <random>
+#include <semaphore>
 #include <string>
 
 namespace braid::app {
@@ -38,6 +40,39 @@ Tensor observation(std::mt19937& random) {
   for (float& value : tensor.floats) value = normal(random);
   return tensor;
 }
+
+// A language model's steps, each of several layers, which a test lets go on one by one.
+struct Layers final : step::StepExecutor {
+  static constexpr int kLayers = 3;
+
+  explicit Layers(sched::ComputeStrand& strand)
+      : lane(
+            strand, *this,
+            [this] {
+    while (lane.returned() != nullptr) {
+      ++steps;
+      lane.pop();
+    }
+            },
+            [] {}) {}
+
+  void execute(const step::StepPlan& plan, step::StepResult&) override {
+    for (int i = 0; i < kLayers; ++i) {
+      begun.release();
+      layer.acquire();
+      (*plan.between_layers)();
+    }
+  }
+  void post() {
+    ASSERT_TRUE(lane.take_turn());
+    lane.next_plan();
+    lane.post();
+  }
+
+  std::counting_semaphore<> begun{0}, layer{0};
+  int steps = 0;  // that have come back
+  sched::StrandLane lane;
+};
 
 struct Predictors : testing::Test {
   asio::io_context loop;
@@ -242,6 +277,48 @@ TEST_F(Predictors, EndWhatWasAcceptedBeforeTheyAreDrained) {
   EXPECT_TRUE(first->try_take()->has_value());
   EXPECT_TRUE(second->try_take()->has_value());
   EXPECT_EQ(predictor.submit({Tensor::zeros(ElementType::kFloat32, {2, 7})}, {0}, 0).error().code, ErrorCode::kDraining);
+}
+
+// The strand is another's; who waited has left when the turn comes.
+TEST_F(Predictors, AreDrainedWhenAllWhoWaitedHaveLeft) {
+  Layers model(strand);
+  NetworkPredictor other(loop, strand, load("mlp"), team, {.most_waiting = 100});
+  model.post();
+  model.post();
+  auto others = other.submit({Tensor::zeros(ElementType::kFloat32, {2, 7})}, {0}, 0).value();  // takes the place between layers
+  auto first = predictor.submit({Tensor::zeros(ElementType::kFloat32, {2, 7})}, {0}, 0).value();
+  auto second = predictor.submit({Tensor::zeros(ElementType::kFloat32, {2, 7})}, {0}, 0).value();
+  predictor.begin_drain();
+  std::optional<bool> drained;
+  asio::co_spawn(
+      loop,
+      [&]() -> asio::awaitable<void> { drained = co_await predictor.drained(std::chrono::steady_clock::now() + std::chrono::hours(1)); },
+      asio::detached);
+  loop.poll();
+  EXPECT_EQ(predictor.stats().waiting, 2U);
+  first.reset();
+  second.reset();
+  model.layer.release(2 * Layers::kLayers);
+  loop.run();
+  EXPECT_EQ(drained, true);
+}
+
+TEST_F(Predictors, RunBetweenTwoLayersOfAModelThatAnswers) {
+  Layers model(strand);
+  model.post();
+  model.post();
+  model.begun.acquire();
+  std::mt19937 random(6);
+  const Tensor x = observation(random);
+  auto ticket = predictor.submit({x}, {0, 3}, 0).value();
+  model.layer.release();
+  while (ticket->try_take() == std::nullopt && loop.run_one() > 0) {
+    if (predictor.stats().finished > 0) break;
+  }
+  EXPECT_EQ(predictor.stats().finished, 1U);
+  EXPECT_EQ(model.steps, 0) << "before the step that ran is over";
+  model.layer.release(2 * Layers::kLayers - 1);
+  loop.run();
 }
 
 TEST_F(Predictors, AnswerWhatIsAbortedWithTheReason) {

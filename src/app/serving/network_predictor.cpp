@@ -19,6 +19,7 @@ using Clock = std::chrono::steady_clock;
 // What one step may take of the strand, so that answers of language models wait no longer than for a slice of a prompt. A piece is the
 // least that a step does. Bits do not depend on where a run is left.
 constexpr std::chrono::milliseconds kMostOfStep{5};
+constexpr std::chrono::microseconds kMostBetweenLayers{500};
 
 // Runs that have begun and not ended: each keeps its layers' values. Others begin when one of them ends.
 constexpr std::size_t kMostUnderWay = 4;
@@ -36,7 +37,7 @@ std::vector<TensorSignature> outputs_of(const model::Network& network) {
 
 void NetworkPredictor::Executor::execute(const step::StepPlan&, step::StepResult&) {
   team_.pin_strand();
-  const Clock::time_point until = Clock::now() + kMostOfStep;
+  const Clock::time_point until = Clock::now() + time;
   while (!groups.empty()) {
     PredictionGroup& group = *groups.front();
     if (!group.has_begun()) ++begun;
@@ -54,8 +55,9 @@ void NetworkPredictor::Executor::execute(const step::StepPlan&, step::StepResult
 NetworkPredictor::NetworkPredictor(asio::io_context& loop, sched::ComputeStrand& strand, std::shared_ptr<const model::Network> network,
                                    kernels::ThreadTeam& team, const PredictorOptions& options)
     : network_(std::move(network)), team_(team), options_(options), policy_(network_->shape().policy), inputs_(network_->shape().inputs),
-      outputs_(outputs_of(*network_)), executor_(team), lane_(
-                                                            strand, executor_, [this] { on_returned(); }, [this] { pump(); }),
+      outputs_(outputs_of(*network_)), executor_(team),
+      lane_(
+          strand, executor_, [this] { on_returned(); }, [this] { pump(); }, sched::StrandLane::Steps::kBetweenLayers),
       drain_deadline_(loop) {}
 
 NetworkPredictor::~NetworkPredictor() { abort_remaining({ErrorCode::kDraining, "the server is shutting down", {}}); }
@@ -166,9 +168,11 @@ void NetworkPredictor::pump() {
   std::erase_if(waiting_, [](const auto& each) { return each.second->is_abandoned(); });
   if (waiting_.empty() && executor_.groups.empty()) {
     lane_.pass();
+    if (refusal_ && idle()) drain_deadline_.cancel();
     return;
   }
   if (!lane_.take_turn()) return;
+  executor_.time = lane_.goes_between() ? kMostBetweenLayers : std::chrono::microseconds(kMostOfStep);
   form_groups();
   in_step_ = running();
   lane_.next_plan();
@@ -187,7 +191,6 @@ void NetworkPredictor::on_returned() {
     return std::ranges::all_of(group->predictions(), [](const auto& prediction) { return prediction->is_abandoned(); });
   });
   pump();
-  if (refusal_ && idle()) drain_deadline_.cancel();
 }
 
 void NetworkPredictor::begin_drain() { refusal_ = Error{ErrorCode::kDraining, "the server is shutting down", {}}; }

@@ -64,6 +64,7 @@ class NetworkPredictor final : public Predictor {
     explicit Executor(kernels::ThreadTeam& team) : team_(team) {}
     void execute(const step::StepPlan& plan, step::StepResult& result) override;
 
+    std::chrono::microseconds time{0};  // of the next step
     std::deque<std::unique_ptr<PredictionGroup>> groups;
     std::vector<std::shared_ptr<Prediction>> ended;
     PredictionGroup* left = nullptr;  // what had not ended when the time was up
