@@ -13,16 +13,18 @@ inline constexpr std::int64_t kColumnGroup = 16;
 
 constexpr std::int64_t whole_column_groups(std::int64_t columns) { return (columns + kColumnGroup - 1) / kColumnGroup * kColumnGroup; }
 
-// out[i][c - begin] = sum_r x[i][r] * weights[r, c], for each i below `count` and columns [begin, end), which are whole groups. Rows r of one
+// out[i][c - begin] = sum_r x[i][r] * weights[r, c], for each i below `count` and columns [begin, end), which are whole groups: rows may lie one
+// after the other, or groups of their columns, so that what some columns read is read in order. Rows r of one
 // remainder by 4 are a chain of fused multiply-adds in their order; the four are added as (0 + 1) + (2 + 3). So a sum has the same bits
 // beside others, with which it shares the loads of weights.
 inline constexpr std::int64_t kMostSums = 4;
 struct ColumnSumsArgs {
   std::array<const float*, kMostSums> x = {};  // [rows] each
-  const std::byte* weights = nullptr;          // [rows, stride], float32 or, with `half`, bf16
+  const std::byte* weights = nullptr;          // float32 or, with `half`, bf16
   bool half = false;
   std::int64_t rows = 0;
-  std::int64_t stride = 0;  // columns from a row to the next, whole groups
+  std::int64_t stride = 0;                   // values from a row to the next, whole groups
+  std::int64_t group_stride = kColumnGroup;  // and from a group of columns to the next
   std::array<float*, kMostSums> out = {};
   std::int64_t count = 1;
 };

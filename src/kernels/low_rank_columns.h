@@ -33,13 +33,14 @@ struct LowRankColumns {
   static void sum_some(const ColumnSumsArgs& args, std::size_t first, std::int64_t begin, std::int64_t end) {
     constexpr int kParts = kCount == 1 ? kInGroup : 1;  // vectors of columns side by side
     for (std::int64_t column = begin; column < end; column += kParts * Vector::kLanes) {
+      const std::int64_t at = column / kColumnGroup * args.group_stride + column % kColumnGroup;
       typename Vector::Type sums[kChains][kCount][kParts];
       for (auto& chain : sums)
         for (auto& parts : chain)
           for (auto& part : parts) part = Vector::spread(0.0F);
       const auto add = [&](std::int64_t row, int chain) {
         for (int i = 0; i < kParts; ++i) {
-          const auto weight = load<kHalf>(args.weights, row * args.stride + column + i * Vector::kLanes);
+          const auto weight = load<kHalf>(args.weights, row * args.stride + at + i * Vector::kLanes);
           for (int n = 0; n < kCount; ++n)
             sums[chain][n][i] = Vector::fused(Vector::spread(args.x[first + static_cast<std::size_t>(n)][row]), weight, sums[chain][n][i]);
         }

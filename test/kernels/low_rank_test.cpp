@@ -2,6 +2,7 @@
 #include "kernels/half.h"
 #include "kernels/tiers.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <gtest/gtest.h>
@@ -88,6 +89,54 @@ TEST_P(LowRank, AddsUpForSomeRowsAtOnce) {
         EXPECT_EQ(found, expected) << rows << " rows, " << count << " at once";
         test::scalar_tier().column_sums(columns.args, 0, stride);
         EXPECT_EQ(found, expected);
+      }
+    }
+  }
+}
+
+// Wherever groups of columns lie.
+TEST_P(LowRank, AddsUpGroupsOfColumnsOneAfterTheOther) {
+  test::Random random(7);
+  for (const bool half : {false, true}) {
+    for (const std::int64_t rows : {1, 7, 16}) {
+      constexpr std::int64_t kGroups = 5;
+      constexpr std::int64_t kStride = kGroups * kColumnGroup;
+      Columns columns(random, rows, kStride, half);
+      const std::size_t bytes = half ? 2 : 4;
+      std::vector<std::byte> grouped(columns.stored.size());
+      for (std::int64_t row = 0; row < rows; ++row)
+        for (std::int64_t group = 0; group < kGroups; ++group)
+          std::memcpy(&grouped[static_cast<std::size_t>((group * rows + row) * kColumnGroup) * bytes],
+                      &columns.stored[static_cast<std::size_t>(row * kStride + group * kColumnGroup) * bytes], kColumnGroup * bytes);
+      const std::vector<float> x = test::random_floats(random, rows * kMostSums);
+      std::vector<float> found(static_cast<std::size_t>(kStride * kMostSums), -1.0F);
+      std::vector<float> expected(found);
+      for (std::size_t i = 0; i < static_cast<std::size_t>(kMostSums); ++i)
+        columns.args.x[i] = x.data() + static_cast<std::int64_t>(i) * rows;
+      for (const std::int64_t count : {std::int64_t{1}, kMostSums}) {
+        columns.args.count = count;
+        const auto sums = [&](const KernelTable& tier, std::vector<float>& out, std::int64_t begin) {
+          for (std::size_t i = 0; i < static_cast<std::size_t>(kMostSums); ++i)
+            columns.args.out[i] = out.data() + static_cast<std::int64_t>(i) * kStride + begin;
+          tier.column_sums(columns.args, begin, kStride);
+        };
+        columns.args.weights = columns.stored.data();
+        columns.args.stride = kStride;
+        columns.args.group_stride = kColumnGroup;
+        sums(*GetParam(), expected, 0);
+        columns.args.weights = grouped.data();
+        columns.args.stride = kColumnGroup;
+        columns.args.group_stride = rows * kColumnGroup;
+        for (const std::int64_t begin : {std::int64_t{0}, 2 * kColumnGroup}) {
+          std::ranges::fill(found, -1.0F);
+          sums(*GetParam(), found, begin);
+          std::vector<float> scalar(found.size(), -1.0F);
+          sums(test::scalar_tier(), scalar, begin);
+          EXPECT_EQ(found, scalar);
+          for (std::int64_t i = 0; i < count; ++i)
+            for (std::int64_t c = begin; c < kStride; ++c)
+              ASSERT_EQ(found[static_cast<std::size_t>(i * kStride + c)], expected[static_cast<std::size_t>(i * kStride + c)]);
+        }
       }
     }
   }

@@ -3,6 +3,7 @@
 
 #include "files/mapping.h"
 #include "kernels/kernel_table.h"
+#include "kernels/low_rank.h"
 #include "model/class_head.h"
 #include "model/copies.h"
 
@@ -16,7 +17,8 @@
 
 namespace braid::model {
 
-// up (down x), both transposed: columns are added up (kernels/low_rank.h). For an embedding `down` has a row for each token.
+// up (down x), both transposed: columns are added up (kernels/low_rank.h). Rows of `down` lie one after the other, of `up` groups of columns,
+// so that both are read in order. For an embedding `down` has a row for each token.
 struct LowRankFactors {
   static constexpr std::int32_t kMostRank = 1024;
 
@@ -25,9 +27,12 @@ struct LowRankFactors {
   float scale = 1.0F;  // of the product
   bool half = false;   // bf16, otherwise float32
   std::int64_t down_stride = 0;
-  std::int64_t up_stride = 0;
   const std::byte* down = nullptr;  // [inputs, down_stride]
-  const std::byte* up = nullptr;    // [rank, up_stride]
+  const std::byte* up = nullptr;    // [groups, rank, kColumnGroup]
+
+  std::int64_t up_place(std::int64_t r, std::int64_t output) const {
+    return (output / kernels::kColumnGroup * rank + r) * kernels::kColumnGroup + output % kernels::kColumnGroup;
+  }
 
   std::size_t value_bytes() const { return half ? 2 : 4; }
 };

@@ -218,7 +218,6 @@ class AdapterBuilder {
                .scale = stored.scale,
                .half = half,
                .down_stride = kernels::whole_column_groups(rank),
-               .up_stride = kernels::whole_column_groups(pair.outputs()),
                .down = down,
                .up = up};
     if (stored.across) return fill_across(pair, down, up, factors);
@@ -234,7 +233,7 @@ class AdapterBuilder {
     for (std::int64_t output = 0; output < pair.outputs(); ++output) {
       stored.up.read_row(pair.row(output), row.data());
       const float factor = pair.factor(output);
-      for (std::int64_t r = 0; r < rank; ++r) put(up, r * factors.up_stride + output, half, row[static_cast<std::size_t>(r)] * factor);
+      for (std::int64_t r = 0; r < rank; ++r) put(up, factors.up_place(r, output), half, row[static_cast<std::size_t>(r)] * factor);
     }
   }
 
@@ -250,7 +249,7 @@ class AdapterBuilder {
     for (std::int64_t r = 0; r < pair.rank(); ++r) {
       stored.down.read_row(r, row.data());
       for (std::int64_t output = 0; output < pair.outputs(); ++output)
-        put(up, r * factors.up_stride + output, factors.half, row[static_cast<std::size_t>(output)]);
+        put(up, factors.up_place(r, output), factors.half, row[static_cast<std::size_t>(output)]);
     }
   }
 

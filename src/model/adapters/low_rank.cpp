@@ -124,7 +124,11 @@ void LowRank::up(const AdapterSet& set, std::uint32_t number, std::span<const Ro
     const AdaptedMatrix* matrix = part.adapter->find(number);
     if (matrix == nullptr) continue;
     if (const LowRankFactors& factors = matrix->low_rank; factors.rank > 0) {
-      kernels::ColumnSumsArgs args{.weights = factors.up, .half = factors.half, .rows = factors.rank, .stride = factors.up_stride};
+      kernels::ColumnSumsArgs args{.weights = factors.up,
+                                   .half = factors.half,
+                                   .rows = factors.rank,
+                                   .stride = kernels::kColumnGroup,
+                                   .group_stride = factors.rank * kernels::kColumnGroup};
       args.count = static_cast<std::int64_t>(rows.size());
       for (std::size_t i = 0; i < rows.size(); ++i) {
         args.x[i] = rows[i].from + at;
@@ -167,7 +171,8 @@ void LowRank::embed(const AdapterSet& set, const kernels::PackedMatrix& embeddin
                           .weights = factors.up,
                           .half = factors.half,
                           .rows = factors.rank,
-                          .stride = factors.up_stride,
+                          .stride = kernels::kColumnGroup,
+                          .group_stride = factors.rank * kernels::kColumnGroup,
                           .out = {added.data()}},
                          begin, kernels::whole_column_groups(end));
       table_.add(out + begin, added.data(), end - begin);
