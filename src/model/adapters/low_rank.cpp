@@ -1,5 +1,6 @@
 #include "model/adapters/low_rank.h"
 
+#include "kernels/cache_hints.h"
 #include "kernels/half.h"
 
 #include <algorithm>
@@ -10,6 +11,13 @@ namespace braid::model {
 namespace {
 
 constexpr std::int64_t kItemsEach = 2;  // blocks of outputs that are claimed together
+
+// Matrices of adapters are small, and lie in no cache: each is asked for as a whole before it is read, or the part of it that is.
+void fetch(const std::byte* from, std::int64_t values, const LowRankFactors& factors) {
+  constexpr std::int64_t kMostLines = 1024;
+  const auto bytes = values * static_cast<std::int64_t>(factors.value_bytes());
+  kernels::prefetch_lines<kernels::kFirstLevel>(from, std::min(kMostLines, bytes / 64));
+}
 
 std::int64_t blocks_of(std::int64_t outputs) { return (outputs + LowRank::kBlock - 1) / LowRank::kBlock; }
 
@@ -105,6 +113,7 @@ void LowRank::down(const AdapterSet& set, std::uint32_t number, std::span<const 
     const LowRankFactors& factors = matrix->low_rank;
     kernels::ColumnSumsArgs args{.weights = factors.down, .half = factors.half, .rows = factors.inputs, .stride = factors.down_stride};
     args.count = static_cast<std::int64_t>(rows.size());
+    fetch(factors.down, factors.inputs * factors.down_stride, factors);
     for (std::size_t i = 0; i < rows.size(); ++i) {
       args.x[i] = rows[i].from;
       args.out[i] = rows[i].to + at;
@@ -134,7 +143,10 @@ void LowRank::up(const AdapterSet& set, std::uint32_t number, std::span<const Ro
         args.x[i] = rows[i].from + at;
         args.out[i] = added[i].data();
       }
-      table_.column_sums(args, begin, kernels::whole_column_groups(end));
+      const std::int64_t whole = kernels::whole_column_groups(end);
+      const auto first = static_cast<std::size_t>(factors.up_place(0, begin)) * factors.value_bytes();
+      fetch(factors.up + first, (whole - begin) * factors.rank, factors);
+      table_.column_sums(args, begin, whole);
       for (std::size_t i = 0; i < rows.size(); ++i) table_.add(rows[i].to + begin, added[i].data(), end - begin);
       at += part.adapter->widest;
     }
