@@ -444,6 +444,67 @@ TEST(Adapters, AdaptEachExpert) {
   EXPECT_GT(distance(scores(*model, 1), scores(*model)), 0.02F);
 }
 
+// What a quantised base means: its values as floats, with the adapter merged into them. Only activations are rounded otherwise, which the
+// bases alone show.
+class AdaptersOfQuantisedBases : public testing::TestWithParam<bool> {};
+
+TEST_P(AdaptersOfQuantisedBases, ComputeWhatTheDequantisedAndMergedModelDoes) {
+  const auto& table = kernels::best_kernel_table();
+  const files::GgufFile file = files::GgufFile::open(BRAID_SOURCE_DIR "/models/demo-draft-q8_0.gguf").value();
+  auto model = load(file, table);
+  std::mt19937 random(31);
+  Tensors adapter;
+  std::vector<std::vector<std::byte>> plain_bytes, merged_bytes;
+  std::vector<files::GgufTensor> plain = file.tensors(), merged = file.tensors();
+  const auto put = [](files::GgufTensor& tensor, const Values& values, std::vector<std::vector<std::byte>>& owned) {
+    const auto* begin = reinterpret_cast<const std::byte*>(values.at.data());
+    owned.emplace_back(begin, begin + values.at.size() * 4);
+    tensor.type = static_cast<std::uint32_t>(kernels::WeightType::kF32);
+    tensor.bytes = owned.back();
+  };
+  for (std::size_t i = 0; i < plain.size(); ++i) {
+    if (static_cast<kernels::WeightType>(plain[i].type) != kernels::WeightType::kQ8_0) continue;
+    Values weights{{plain[i].shape[1], plain[i].shape[0]}, {}};
+    weights.at.resize(static_cast<std::size_t>(weights.rows() * weights.columns()));
+    kernels::dequantize_row(kernels::WeightType::kQ8_0, plain[i].bytes.data(), static_cast<std::int64_t>(weights.at.size()),
+                            weights.at.data());
+    put(plain[i], weights, plain_bytes);
+    for (const auto& [part, module] : {std::pair{"attn_v", "self_attn.v_proj"}, {"ffn_up", "mlp.up_proj"}, {"ffn_down", "mlp.down_proj"}}) {
+      if (plain[i].name.find(part) == std::string::npos) continue;
+      const std::string name = "base_model.model.model.layers." + plain[i].name.substr(4, plain[i].name.find('.', 4) - 4) + "." + module;
+      const Values down = random_values(random, {4, weights.columns()}, 1.0F / std::sqrt(static_cast<float>(weights.columns())));
+      const Values up = random_values(random, {weights.rows(), 4}, 0.1F);
+      adapter.add(name + ".lora_A.weight", down);
+      adapter.add(name + ".lora_B.weight", up);
+      merge(weights, up, down, 2.0F, false);
+      if (!GetParam()) continue;
+      Values lengths = random_values(random, {weights.rows()}, 0.1F);
+      for (float& length : lengths.at) length += 1.0F;
+      adapter.add(name + ".lora_magnitude_vector", lengths);
+      set_lengths(weights, lengths.at);
+    }
+    put(merged[i], weights, merged_bytes);
+  }
+  const auto floats = [&](std::vector<files::GgufTensor> tensors) {
+    return load(files::GgufFile::from_contents(
+                    {.sources = {braid::files::owned_bytes({}, "floats")}, .metadata = file.metadata(), .tensors = std::move(tensors)}),
+                table);
+  };
+  const braid::test::Folder folder;
+  const std::string config = R"({"peft_type":"LORA","r":4,"lora_alpha":8,"target_modules":["v_proj","up_proj","down_proj"]%})";
+  write_file(folder / "adapter_config.json", config.substr(0, config.find('%')) + (GetParam() ? R"(,"use_dora":true})" : "}"));
+  write_file(folder / "adapter_model.safetensors", adapter.file());
+  const auto tuned = adapter_of(folder.path(), *model, "", table);
+  ASSERT_NE(tuned, nullptr);
+  model->adapters().set(1, only(tuned));
+  const float rounding = distance(scores(*model), scores(*floats(plain)));
+  EXPECT_GT(rounding, 0.0F);
+  EXPECT_LT(distance(scores(*model, 1), scores(*floats(merged))), 4.0F * rounding);
+  EXPECT_GT(distance(scores(*model, 1), scores(*model)), 10.0F * rounding) << "it does something";
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, AdaptersOfQuantisedBases, testing::Bool(), [](const auto& kind) { return kind.param ? "Dora" : "Lora"; });
+
 // Files from outside, cut and changed anywhere, are read or refused.
 TEST_F(AdapterKinds, SurviveChangedFiles) {
   for (int layer = 0; layer < 3; ++layer) add(module(layer, "self_attn.q_proj"), 4, 1.0F);
