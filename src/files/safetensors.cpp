@@ -4,6 +4,7 @@
 #include <cstring>
 #include <fmt/format.h>
 #include <iterator>
+#include <new>
 #include <optional>
 #include <simdjson.h>
 #include <utility>
@@ -127,6 +128,7 @@ Result<SafeTensors> parse_safetensors(std::span<const std::byte> bytes) {
   simdjson::dom::parser parser;
   simdjson::dom::object header;
   const simdjson::padded_string text(reinterpret_cast<const char*>(rest.data()), header_bytes);
+  if (text.data() == nullptr) throw std::bad_alloc();  // which simdjson does not look at
   if (parser.parse(text).get(header) != simdjson::SUCCESS) return bad("the header is no JSON object");
   SafeTensors contents;
   std::map<std::uint64_t, std::uint64_t> ranges;

@@ -189,7 +189,7 @@ test("rollouts with reviews while the weights are replaced in all modes", async 
   running = false;
   await Promise.all(rolling);
   assert.ok(whole > 0);
-  assert.equal(await metric(server.url, "braid_retried_steps_total"), 0, "no step named weights that had gone");
+  assert.equal(await metric(server.url, "braid_engine_step_retries_total"), 0, "no step named weights that had gone");
   await frees_everything(server.url);
 });
 
