@@ -13,7 +13,7 @@ namespace {
 
 // AdaptedMatrix with places in the adapter's storage instead of pointers, and how many there are of its lists.
 struct MatrixImage {
-  std::int64_t inputs = 0, down_stride = 0, up_stride = 0;
+  std::int64_t inputs = 0, down_stride = 0, up_columns = 0;
   std::uint64_t down = 0, up = 0;
   std::uint64_t magnitudes = 0, biases = 0;
   std::int64_t own_outputs = 0, own_inputs = 0;  // of a matrix in the base's place; 0: none
@@ -42,7 +42,7 @@ MatrixImage image_of(const model::AdaptedMatrix& matrix, const std::byte* storag
   const auto place = [storage](const std::byte* data) { return data == nullptr ? 0 : static_cast<std::uint64_t>(data - storage); };
   return {.inputs = factors.inputs,
           .down_stride = factors.down_stride,
-          .up_stride = factors.up_stride,
+          .up_columns = factors.up_columns,
           .down = place(factors.down),
           .up = place(factors.up),
           .magnitudes = matrix.magnitude.size(),
@@ -95,12 +95,12 @@ class AdapterReader {
                  .scale = one.scale,
                  .half = one.half != 0,
                  .down_stride = one.down_stride,
-                 .up_stride = one.up_stride,
+                 .up_columns = one.up_columns,
                  .down = storage + one.down,
                  .up = storage + one.up};
       is_sound_ = is_sound_ && one.rank > 0 && one.rank <= model::LowRankFactors::kMostRank && one.down_stride >= one.rank &&
                   holds(one.down, one.inputs, one.down_stride, factors.value_bytes()) &&
-                  holds(one.up, one.rank, one.up_stride, factors.value_bytes());
+                  holds(one.up, one.rank, one.up_columns, factors.value_bytes());
     }
     if (one.own_inputs == 0) return;
     const auto type = static_cast<kernels::WeightType>(one.own_type);

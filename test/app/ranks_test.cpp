@@ -108,7 +108,7 @@ model::Adapter some_adapter(const kernels::KernelTable& table) {
                                   .inputs = kInputs,
                                   .scale = 0.25F,
                                   .down_stride = stride,
-                                  .up_stride = stride,
+                                  .up_columns = stride,
                                   .down = adapter.storage.data(),
                                   .up = adapter.storage.data() + kInputs * stride * 4};
   adapter.matrices[0].magnitude = {1.0F, 2.0F};
@@ -148,7 +148,7 @@ TEST(RankMessages, AnAdapterThatPointsOutOfItselfIsRefused) {
   EXPECT_FALSE(read_adapter(bytes, kMatrices + 1, table)) << "of another model";
   for (std::size_t size = 0; size < bytes.size(); size += 13) EXPECT_FALSE(read_adapter(std::span(bytes).first(size), kMatrices, table));
   model::Adapter wide = some_adapter(table);
-  wide.matrices[0].low_rank.up_stride *= 100;
+  wide.matrices[0].low_rank.up_columns *= 100;
   write_adapter(7, wide, bytes);
   EXPECT_FALSE(read_adapter(bytes, kMatrices, table));
   model::Adapter misplaced = some_adapter(table);

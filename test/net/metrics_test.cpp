@@ -91,6 +91,8 @@ TEST(Metrics, TellWhatEachRankTook) {
   for (const char* line : {R"(braid_rank_compute_seconds_total{rank="0"} 1.5)", R"(braid_rank_compute_seconds_total{rank="1"} 1.25)",
                            R"(braid_rank_exchange_seconds_total{rank="1"} 0.5)"})
     EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
+}
+
 TEST(ServedModels, AnAdaptersNameIsItsBasesWhereModelsAreAskedAbout) {
   Revised revised;
   ServedModel model;

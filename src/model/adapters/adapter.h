@@ -27,6 +27,7 @@ struct LowRankFactors {
   float scale = 1.0F;  // of the product
   bool half = false;   // bf16, otherwise float32
   std::int64_t down_stride = 0;
+  std::int64_t up_columns = 0;      // outputs, as whole groups
   const std::byte* down = nullptr;  // [inputs, down_stride]
   const std::byte* up = nullptr;    // [groups, rank, kColumnGroup]
 

@@ -218,6 +218,7 @@ class AdapterBuilder {
                .scale = stored.scale,
                .half = half,
                .down_stride = kernels::whole_column_groups(rank),
+               .up_columns = kernels::whole_column_groups(pair.outputs()),
                .down = down,
                .up = up};
     if (stored.across) return fill_across(pair, down, up, factors);
