@@ -164,7 +164,7 @@ TEST(Arbiter, SmallStepsGoBetweenLayersWhileNobodyElseHasHadLess) {
   const Arbiter::Member small = arbiter.join(true);
   const auto small_steps = [&] {
     int steps = 0;
-    for (; arbiter.next_between() == small; ++steps) {
+    for (; steps < 100 && arbiter.next_between() == small; ++steps) {
       arbiter.begin(small);
       arbiter.end(small, 4.0);
       arbiter.want(small);
