@@ -65,6 +65,8 @@ inline Pixels formula_pixels(simdjson::dom::element facts, std::int32_t seed = 0
           pixels.values.push_back(static_cast<float>((x * 37 + y * 101 + c * 53 + index * 17 + x * y) % 256) / 127.5F - 1.0F);
   }
   simdjson::dom::element given;
+  if (facts["unit"].get(given) == simdjson::SUCCESS)
+    for (float& value : pixels.values) value = (value + 1.0F) / 2.0F;
   if (facts["grid"].get(given) == simdjson::SUCCESS) {
     pixels.grid_rows = numbers(given)[0];
     pixels.grid_columns = numbers(given)[1];

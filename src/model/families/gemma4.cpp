@@ -74,6 +74,7 @@ ModelShape describe_gemma4(GgufKeys& keys) {
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     const auto has = [&](std::string_view part) { return keys.file().tensor(layer_tensor(static_cast<std::int32_t>(i), part)) != nullptr; };
     model.layers[i].attention.keys_are_values = has("attn_k.weight") && !has("attn_v.weight");
+    model.layers[i].attention.looks_ahead = model.layers[i].attention.window > 0;
     if (has("layer_output_scale.weight")) model.layers[i].output_scale = layer_tensor(static_cast<std::int32_t>(i), "layer_output_scale");
   }
   add_layer_inputs(keys, model);

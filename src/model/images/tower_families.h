@@ -43,6 +43,7 @@ TowerShape llava_tower(TowerFolder& in);  // LLaVA 1.5, and what else has its co
 TowerShape llava_next_tower(TowerFolder& in);
 TowerShape llava_onevision_tower(TowerFolder& in);
 TowerShape gemma3_tower(TowerFolder& in);
+TowerShape gemma4_tower(TowerFolder& in);
 TowerShape idefics3_tower(TowerFolder& in);  // also SmolVLM
 TowerShape internvl_tower(TowerFolder& in);
 TowerShape kimi_k25_tower(TowerFolder& in);

@@ -5,8 +5,8 @@
     python3 make_images.py FOLDER again           then, of those there, the pictures that a server is asked about in other words
 
 <name>/config.json, model.safetensors, tokenizer.json, preprocessor_config.json   the model, its parameters rounded to bf16
-<name>/reference.json   "synthetic": of an image whose values follow from a formula (value_of), "picture": of picture.png through the model's
-                        image processor. Each: tiles [[height, width]], grid, overview, original, input_ids, image_token, vectors, features,
+<name>/reference.json   "synthetic": of an image whose values follow from a formula (value_of; from 0 to 1 where it says "unit"), "picture": of
+                        picture.png through the model's image processor. Each: tiles [[height, width]], grid, overview, original, input_ids, image_token, vectors, features,
                         last_logits, greedy, margins
 """
 import inspect
@@ -396,7 +396,7 @@ def gemma4(out, name="gemma4", **more):
     px = rows_of_patches((value_of(0, h, w) + 1) / 2, 16).permute(0, 2, 3, 1).reshape(1, h // 16 * (w // 16), -1)
     y, x = torch.meshgrid(torch.arange(h // 16), torch.arange(w // 16), indexing="ij")
     kw = {"pixel_values": px, "image_position_ids": torch.stack([x.flatten(), y.flatten()], -1)[None]}
-    both(out, name, m, kw, {"tiles": [[h, w]]}, lambda n: A + [tid("<start_of_image>")] + [soft] * n + [tid("<end_of_image>")] + Z, soft,
+    both(out, name, m, kw, {"tiles": [[h, w]], "unit": True}, lambda n: A + [tid("<start_of_image>")] + [soft] * n + [tid("<end_of_image>")] + Z, soft,
          T.Gemma4ImageProcessor(patch_size=16, pooling_kernel_size=3, max_soft_tokens=70))
 
 
