@@ -225,6 +225,28 @@ TEST(Policies, TellWhatIsNoNumber) {
   EXPECT_EQ(seeds.error().param, "seed");
 }
 
+TEST(Policies, DrawManyRowsInPieces) {
+  constexpr std::size_t kRows = 100'000;
+  Tensor logits = Tensor::zeros(ElementType::kFloat32, {kRows, 4});
+  for (std::size_t i = 0; i < logits.floats.size(); ++i) logits.floats[i] = static_cast<float>(i * 7919 % 101) / 25.0F;
+  ActionDraw draw;
+  draw.seeds.clear();
+  for (std::size_t row = 0; row < kRows; ++row) draw.seeds.push_back(row * 31);
+  const PolicyForm form;
+  ActionRun run(form, draw, {logits});
+  int pieces = 0;
+  for (; !run.done(); ++pieces) ASSERT_TRUE(run.advance());
+  EXPECT_GT(pieces, 10);
+  const std::vector<Tensor> all = run.take();
+  ASSERT_EQ(all.size(), 2U);
+  for (const std::size_t row : {std::size_t{0}, std::size_t{77'777}, kRows - 1}) {
+    const auto at = logits.floats.begin() + static_cast<std::ptrdiff_t>(row * 4);
+    const Chosen alone = choose(form, {.seeds = {draw.seeds[row]}}, {floats({1, 4}, {at, at + 4})});
+    EXPECT_EQ(all[0].integers[row], alone.actions.integers[0]) << row;
+    EXPECT_EQ(all[1].floats[row], alone.log_probabilities.floats[0]) << row;
+  }
+}
+
 TEST(Policies, PassValuesAndStatesOn) {
   const PolicyForm form{.parameters = 1, .value = 0, .states = {{1, 2}}};
   EXPECT_EQ(outputs_of_policy(form), (std::vector<std::size_t>{1, 0, 2}));

@@ -62,6 +62,7 @@ void PredictionGroup::begin() {
 
 bool PredictionGroup::advance() {
   try {
+    if (draws_) return advance_draws();
     if (!run_) begin();
     if (!run_->done())
       if (const Result<void> advanced = run_->advance(); !advanced) return end(advanced.error());
@@ -95,18 +96,36 @@ void PredictionGroup::give(std::vector<Tensor> outputs) {
   }
 }
 
-// Whether there is more to compute: what fails together is computed one by one.
+// Whether there is more to compute: what fails together is computed one by one. Who acts alone may have many actions to be drawn.
 bool PredictionGroup::end(Result<std::vector<Tensor>> outputs) {
   run_.reset();
-  if (!outputs && last_ - first_ > 1) {
+  draws_.reset();
+  const bool is_alone = last_ - first_ == 1;
+  if (!outputs && !is_alone) {
     last_ = first_ + 1;
     return true;
   }
-  if (outputs) {
-    give(std::move(*outputs));
+  Prediction& first = *predictions_[first_];
+  if (!outputs) {
+    first.outcome = outputs.error();
+  } else if (is_alone && first.draw) {
+    draws_.emplace(*network_->shape().policy, *first.draw, std::move(*outputs));
+    return true;
   } else {
-    predictions_[first_]->outcome = outputs.error();
+    give(std::move(*outputs));
   }
+  return go_on();
+}
+
+bool PredictionGroup::advance_draws() {
+  if (const Result<void> advanced = draws_->advance(); !advanced) return end(advanced.error());
+  if (!draws_->done()) return true;
+  predictions_[first_]->outcome = draws_->take();
+  draws_.reset();
+  return go_on();
+}
+
+bool PredictionGroup::go_on() {
   const bool was_parted = last_ < predictions_.size();
   first_ = last_;
   if (was_parted) ++last_;

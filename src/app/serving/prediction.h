@@ -3,6 +3,7 @@
 
 #include "braid/predictor.h"
 #include "kernels/thread_team.h"
+#include "model/networks/action_choice.h"
 #include "model/networks/network.h"
 #include "sched/rank.h"
 
@@ -90,6 +91,8 @@ class PredictionGroup {
   void begin();
   void give(std::vector<Tensor> outputs);
   bool end(Result<std::vector<Tensor>> outputs);
+  bool advance_draws();
+  bool go_on();
 
   const std::shared_ptr<const model::Network> network_;
   kernels::ThreadTeam& team_;
@@ -100,6 +103,7 @@ class PredictionGroup {
   sched::Rank rank_;
   bool has_begun_ = false;
   std::optional<model::NetworkRun> run_;
+  std::optional<model::ActionRun> draws_;  // of the outputs of one who acts
 };
 
 }  // namespace braid::app

@@ -1,6 +1,7 @@
 #include "model/networks/action_choice.h"
 
 #include "model/deterministic_math.h"
+#include "model/networks/layer_run.h"
 #include "model/sampling/philox.h"
 
 #include <algorithm>
@@ -89,93 +90,102 @@ Drawn draw_bit(double logit, const RowDraw& draw, std::size_t index) {
 
 double one_or_own(const std::vector<double>& numbers, std::size_t i) { return numbers.size() == 1 ? numbers.front() : numbers[i]; }
 
-class ActionChooser {
- public:
-  ActionChooser(const PolicyForm& form, const ActionDraw& draw, const Tensor& parameters, const Tensor* deviations)
-      : form_(form), draw_(draw), parameters_(parameters), deviations_(deviations), width_(static_cast<std::size_t>(parameters.width())),
-        rows_(static_cast<std::size_t>(parameters.rows())) {}
-
-  // Actions and their log-probabilities.
-  Result<std::pair<Tensor, Tensor>> choose() {
-    if (draw_.seeds.size() != 1 && draw_.seeds.size() != rows_)
-      return invalid_argument(fmt::format("there are {} seeds for {} rows of actions", draw_.seeds.size(), rows_), "seed");
-    const TensorShape outer(parameters_.shape.begin(), parameters_.shape.end() - 1);
-    Tensor probabilities = Tensor::zeros(ElementType::kFloat32, outer);
-    TensorShape shape = outer;
-    if (form_.kind != ActionKind::kCategorical) shape.push_back(static_cast<std::int64_t>(actions_of_row()));
-    Tensor actions = Tensor::zeros(is_gaussian() ? ElementType::kFloat32 : ElementType::kInt64, std::move(shape));
-    for (std::size_t row = 0; row < rows_; ++row) {
-      const double log_probability = is_gaussian() ? draw_numbers(row, actions) : draw_choices(row, actions);
-      if (std::isnan(log_probability))
-        return Error{ErrorCode::kInternal, fmt::format("the network's outputs for row {} are no numbers to draw an action from", row), {}};
-      probabilities.floats[row] = static_cast<float>(log_probability);
-    }
-    return std::pair(std::move(actions), std::move(probabilities));
-  }
-
- private:
-  bool is_gaussian() const { return form_.kind == ActionKind::kGaussian || form_.kind == ActionKind::kSquashedGaussian; }
-  std::size_t actions_of_row() const { return form_.kind == ActionKind::kMultiDiscrete ? form_.sizes.size() : width_; }
-  std::span<const float> parameters(std::size_t row) const { return std::span(parameters_.floats).subspan(row * width_, width_); }
-
-  double draw_choices(std::size_t row, Tensor& actions) const {
-    const RowDraw draw(draw_, row);
-    std::span<const float> logits = parameters(row);
-    double sum = 0.0;
-    const std::size_t count = form_.kind == ActionKind::kCategorical ? 1 : actions_of_row();
-    for (std::size_t i = 0; i < count; ++i) {
-      Drawn drawn;
-      if (form_.kind == ActionKind::kBernoulli) {
-        drawn = draw_bit(static_cast<double>(logits[i]), draw, i);
-      } else {
-        const std::size_t size = form_.kind == ActionKind::kCategorical ? width_ : static_cast<std::size_t>(form_.sizes[i]);
-        drawn = draw_category(logits.first(size), draw, i);
-        logits = logits.subspan(size);
-      }
-      actions.integers[row * count + i] = static_cast<std::int64_t>(drawn.action);
-      sum += drawn.log_probability;
-    }
-    return sum;
-  }
-
-  double deviation(std::size_t row, std::size_t i) const {
-    const double value =
-        deviations_ != nullptr ? static_cast<double>(deviations_->floats[row * width_ + i]) : one_or_own(form_.fixed_deviations, i);
-    return form_.least_deviation ? std::max(*form_.least_deviation, std::min(value, *form_.most_deviation)) : value;
-  }
-
-  double draw_numbers(std::size_t row, Tensor& actions) const {
-    const RowDraw draw(draw_, row);
-    const double log_root = 0.5 * fixed_log(2.0 * std::numbers::pi);
-    double sum = 0.0;
-    for (std::size_t i = 0; i < width_; ++i) {
-      const double log_deviation = deviation(row, i);
-      const auto mean = static_cast<double>(parameters(row)[i]);
-      if (!std::isfinite(mean) || !std::isfinite(log_deviation)) return kNoNumber;
-      const double normal = draw.deterministic ? 0.0 : draw.normal(i);
-      double action = mean + fixed_exp(log_deviation) * normal;
-      sum += -0.5 * normal * normal - log_deviation - log_root;
-      if (form_.kind == ActionKind::kSquashedGaussian) {
-        const double low = one_or_own(form_.low, i);
-        const double half = 0.5 * (one_or_own(form_.high, i) - low);
-        // The derivative of the stretched tangent: half * (1 - tanh(x)^2), whose logarithm loses no digits so.
-        sum -= fixed_log(half) + 2.0 * (std::numbers::ln2 - action - log_one_plus_exp(-2.0 * action));
-        action = low + half * (1.0 + fixed_tanh(action));
-      }
-      actions.floats[row * width_ + i] = static_cast<float>(action);
-    }
-    return sum;
-  }
-
-  const PolicyForm& form_;
-  const ActionDraw& draw_;
-  const Tensor& parameters_;
-  const Tensor* deviations_;
-  std::size_t width_;
-  std::size_t rows_;
-};
+// Multiplications of a product that drawing an action takes as long as, where a number of its parameters is read.
+constexpr std::int64_t kDrawWork = 4 * kExactFunctionWork;
 
 }  // namespace
+
+ActionRun::ActionRun(const PolicyForm& form, ActionDraw draw, std::vector<Tensor> outputs)
+    : form_(form), draw_(std::move(draw)), outputs_(std::move(outputs)), width_(static_cast<std::size_t>(parameters().width())),
+      rows_(static_cast<std::size_t>(parameters().rows())) {
+  const TensorShape outer(parameters().shape.begin(), parameters().shape.end() - 1);
+  log_probabilities_.shape = outer;
+  actions_.shape = outer;
+  if (form_.kind != ActionKind::kCategorical) actions_.shape.push_back(static_cast<std::int64_t>(actions_of_row()));
+  actions_.type = is_gaussian() ? ElementType::kFloat32 : ElementType::kInt64;
+}
+
+Result<void> ActionRun::advance() {
+  if (draw_.seeds.size() != 1 && draw_.seeds.size() != rows_)
+    return invalid_argument(fmt::format("there are {} seeds for {} rows of actions", draw_.seeds.size(), rows_), "seed");
+  if (!make_room(log_probabilities_) || !make_room(actions_)) return {};
+  const auto piece = static_cast<std::size_t>(parts_of_piece(static_cast<std::int64_t>(width_) * kDrawWork));
+  for (const std::size_t end = std::min(rows_, next_row_ + piece); next_row_ < end; ++next_row_) {
+    const double log_probability = is_gaussian() ? draw_numbers(next_row_) : draw_choices(next_row_);
+    if (std::isnan(log_probability))
+      return Error{
+          ErrorCode::kInternal, fmt::format("the network's outputs for row {} are no numbers to draw an action from", next_row_), {}};
+    log_probabilities_.floats[next_row_] = static_cast<float>(log_probability);
+  }
+  return {};
+}
+
+std::vector<Tensor> ActionRun::take() {
+  const TensorShape rows = log_probabilities_.shape;
+  std::vector<Tensor> answer;
+  answer.push_back(std::move(actions_));
+  answer.push_back(std::move(log_probabilities_));
+  auto rest = outputs_.begin() + (form_.deviations ? 2 : 1);
+  if (form_.value) rest->shape = rows;  // without a last dimension of 1
+  std::move(rest, outputs_.end(), std::back_inserter(answer));
+  return answer;
+}
+
+bool ActionRun::is_gaussian() const { return form_.kind == ActionKind::kGaussian || form_.kind == ActionKind::kSquashedGaussian; }
+
+std::size_t ActionRun::actions_of_row() const { return form_.kind == ActionKind::kMultiDiscrete ? form_.sizes.size() : width_; }
+
+std::span<const float> ActionRun::parameters_of(std::size_t row) const {
+  return std::span(parameters().floats).subspan(row * width_, width_);
+}
+
+double ActionRun::draw_choices(std::size_t row) {
+  const RowDraw draw(draw_, row);
+  std::span<const float> logits = parameters_of(row);
+  double sum = 0.0;
+  const std::size_t count = form_.kind == ActionKind::kCategorical ? 1 : actions_of_row();
+  for (std::size_t i = 0; i < count; ++i) {
+    Drawn drawn;
+    if (form_.kind == ActionKind::kBernoulli) {
+      drawn = draw_bit(static_cast<double>(logits[i]), draw, i);
+    } else {
+      const std::size_t size = form_.kind == ActionKind::kCategorical ? width_ : static_cast<std::size_t>(form_.sizes[i]);
+      drawn = draw_category(logits.first(size), draw, i);
+      logits = logits.subspan(size);
+    }
+    actions_.integers[row * count + i] = static_cast<std::int64_t>(drawn.action);
+    sum += drawn.log_probability;
+  }
+  return sum;
+}
+
+double ActionRun::deviation(std::size_t row, std::size_t i) const {
+  const double value = form_.deviations ? static_cast<double>(outputs_[1].floats[row * width_ + i]) : one_or_own(form_.fixed_deviations, i);
+  return form_.least_deviation ? std::max(*form_.least_deviation, std::min(value, *form_.most_deviation)) : value;
+}
+
+double ActionRun::draw_numbers(std::size_t row) {
+  const RowDraw draw(draw_, row);
+  const double log_root = 0.5 * fixed_log(2.0 * std::numbers::pi);
+  double sum = 0.0;
+  for (std::size_t i = 0; i < width_; ++i) {
+    const double log_deviation = deviation(row, i);
+    const auto mean = static_cast<double>(parameters_of(row)[i]);
+    if (!std::isfinite(mean) || !std::isfinite(log_deviation)) return kNoNumber;
+    const double normal = draw.deterministic ? 0.0 : draw.normal(i);
+    double action = mean + fixed_exp(log_deviation) * normal;
+    sum += -0.5 * normal * normal - log_deviation - log_root;
+    if (form_.kind == ActionKind::kSquashedGaussian) {
+      const double low = one_or_own(form_.low, i);
+      const double half = 0.5 * (one_or_own(form_.high, i) - low);
+      // The derivative of the stretched tangent: half * (1 - tanh(x)^2), whose logarithm loses no digits so.
+      sum -= fixed_log(half) + 2.0 * (std::numbers::ln2 - action - log_one_plus_exp(-2.0 * action));
+      action = low + half * (1.0 + fixed_tanh(action));
+    }
+    actions_.floats[row * width_ + i] = static_cast<float>(action);
+  }
+  return sum;
+}
 
 std::vector<std::size_t> outputs_of_policy(const PolicyForm& form) {
   std::vector<std::size_t> outputs{form.parameters};
@@ -186,17 +196,11 @@ std::vector<std::size_t> outputs_of_policy(const PolicyForm& form) {
 }
 
 Result<std::vector<Tensor>> choose_actions(const PolicyForm& form, const ActionDraw& draw, std::vector<Tensor> outputs) {
-  const Tensor* const deviations = form.deviations ? &outputs[1] : nullptr;
-  auto chosen = ActionChooser(form, draw, outputs.front(), deviations).choose();
-  if (!chosen) return chosen.error();
-  const TensorShape rows = chosen->second.shape;
-  std::vector<Tensor> answer;
-  answer.push_back(std::move(chosen->first));
-  answer.push_back(std::move(chosen->second));
-  auto rest = outputs.begin() + (form.deviations ? 2 : 1);
-  if (form.value) rest->shape = rows;  // without a last dimension of 1
-  std::move(rest, outputs.end(), std::back_inserter(answer));
-  return answer;
+  ActionRun run(form, draw, std::move(outputs));
+  do {
+    if (const Result<void> advanced = run.advance(); !advanced) return advanced.error();
+  } while (!run.done());
+  return run.take();
 }
 
 }  // namespace braid::model
