@@ -29,6 +29,9 @@ class Doubler final : public Predictor {
     priorities.push_back(priority);
     if (refusal) return *refusal;
     if (held) return std::make_unique<Held>(*held, left);
+    if (huge)
+      return std::make_unique<Ready>(
+          std::vector<Tensor>{{.type = ElementType::kFloat32, .shape = {1 << 20, 33}, .floats = {}, .integers = {}}});
     if (!given[0]) return invalid_argument("the input 'x' is missing", "inputs.x");
     Tensor doubled = *given[0];
     for (float& value : doubled.floats) value *= 2;
@@ -40,6 +43,7 @@ class Doubler final : public Predictor {
 
   std::optional<Error> refusal;
   std::optional<bool> held;  // predictions never end by themselves; whether they have begun
+  bool huge = false;         // outputs are of a shape that no answer has
   int left = 0;              // of these, those that nobody waits for any more
   std::vector<std::int32_t> priorities;
 
@@ -264,6 +268,15 @@ TEST(HeldPrediction, EndsWhenItIsAbortedByItsRequestsId) {
   expect_aborted(std::move(again));
   EXPECT_EQ(server.ask(post("/v1/abort", R"({"id":"three"})")).status, 404);
   server.on_loop([&] { server.status().models = ModelDirectory({&server.model()}); });
+}
+
+// Of few inputs a network may make more numbers than there is memory for as text.
+TEST_F(Predict, HasAnAnswerOfBoundedLength) {
+  server.on_loop([&] { doubler.huge = true; });
+  const Reply reply = server.ask(post("/v1/predict", R"({"inputs":{"x":[[1,2]]},"outputs":["y"]})"));
+  EXPECT_EQ(reply.status, 400);
+  EXPECT_NE(reply.body.find("the outputs have 34603008 numbers"), std::string::npos) << reply.body;
+  EXPECT_NE(reply.body.find(R"("param":"outputs")"), std::string::npos) << reply.body;
 }
 
 TEST_F(Predict, EndsAtTheDeadlineOfItsClass) {
