@@ -166,7 +166,7 @@ test("a conversation goes on from its context, and a prompt may have a template 
   assert.deepEqual(next.context.slice(0, first.context.length), first.context);
   const template = "{{ if .System }}<|im_start|>system\n{{ .System }}<|im_end|>\n{{ end }}<|im_start|>user\n{{ .Prompt }}<|im_end|>\n<|im_start|>assistant\n{{ .Response }}<|im_end|>\n";
   assert.equal((await ask({ prompt: question[0].content, template })).response, right);
-  const jinja = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}<|im_start|>assistant\n";
+  const jinja = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}<|im_start|>assistant{{ '\\n' }}";  // its last line break would not be written
   assert.equal((await ask({ prompt: question[0].content, template: jinja })).response, right);
   const bare = await ask({ prompt: "x", template: "{{ .Prompt }}" });
   assert.ok(bare.prompt_eval_count < alone.prompt_eval_count);
