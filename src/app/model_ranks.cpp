@@ -74,7 +74,9 @@ Result<std::shared_ptr<ranks::RemotePasses>> start_ranks(const ModelOptions& opt
   if (!blocks && saves_blocks) return Error{blocks.error().code, fmt::format("--kv-disk with --ranks: {}", blocks.error().message), {}};
   ranks::GroupOptions group{.ranks = options.ranks.count,
                             .stages = options.ranks.stages,
+                            .on_nodes = options.ranks.on_nodes,
                             .program = rank_program(),
+                            .start_limit = std::min<std::chrono::milliseconds>(std::chrono::seconds(60), 10 * options.ranks.timeout),
                             .load_limit = 10 * options.ranks.timeout,
                             .answer_limit = options.ranks.timeout,
                             .progress = load.progress};

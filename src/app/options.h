@@ -27,6 +27,7 @@ namespace braid::app {
 struct RankOptions {
   std::int32_t count = 1;
   std::int32_t stages = 1;                    // parts of the layers, one after the other, among which they are divided
+  bool on_nodes = false;                      // each stays on a memory node (NUMA) of its machine
   std::string hostfile = {};                  // where mpirun starts them; empty: on this machine
   std::string listen = {};                    // HOST:PORT where they reach the server; empty: this machine alone
   std::chrono::milliseconds timeout{30'000};  // of a pass: one that takes longer counts as lost

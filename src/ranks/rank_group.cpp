@@ -41,7 +41,12 @@ bool same_secret(const std::string& a, const std::string& b) {
 }
 
 std::vector<std::string> command_of(const GroupOptions& options) {
-  std::vector<std::string> command{options.mpirun, "-np", std::to_string(options.ranks), "--bind-to", "none"};
+  std::vector<std::string> command{options.mpirun, "-np", std::to_string(options.ranks)};
+  if (options.on_nodes) {
+    command.insert(command.end(), {"--map-by", "numa", "--bind-to", "numa:overload-allowed"});
+  } else {
+    command.insert(command.end(), {"--bind-to", "none"});
+  }
   if (!options.hosts.empty()) {
     command.insert(command.end(), {"--host", options.hosts});
   } else if (options.hostfile.empty()) {

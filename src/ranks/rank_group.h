@@ -25,6 +25,7 @@ namespace braid::ranks {
 struct GroupOptions {
   std::int32_t ranks = 2;
   std::int32_t stages = 1;
+  bool on_nodes = false;                           // each stays on a memory node of its machine, the next one on the next
   std::string hostfile = {};                       // as mpirun takes it; empty: all on this machine
   std::string hosts = {};                          // "a:1,b:1" instead of a hostfile
   std::string listen = "127.0.0.1:0";              // where ranks reach the server; with a hostfile an address that other machines see

@@ -1,6 +1,6 @@
 // One model computed by several processes of an MPI job: the bits of one, and what happens when one of them is lost.
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
+import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import { braid, serve, sourceFolder, temporaryFolder } from "./support/processes.mjs";
@@ -34,6 +34,17 @@ test("any number of ranks gives the bits of one process", async (t) => {
     for (const what of ["compute", "exchange"])
       for (let rank = 0; rank < ranks; ++rank)
         assert.ok(Number(new RegExp(`^braid_rank_${what}_seconds_total\\{rank="${rank}"\\} (\\S+)$`, "m").exec(figures)[1]) > 0, figures);
+  }
+});
+
+test("ranks that stay on memory nodes give the same bits", async (t) => {
+  const expected = await answers(await serve(t, [demo, ...modest]), 4);
+  const server = await serve(t, [demo, ...modest, "--ranks", "2", "--ranks-on-nodes"]);
+  assert.deepEqual(await answers(server, 4), expected);
+  const nodes = readdirSync("/sys/devices/system/node").filter((name) => /^node\d+$/.test(name)).map((name) => readFileSync(`/sys/devices/system/node/${name}/cpulist`, "utf8").trim());
+  for (const pid of ranksOf(server)) {
+    const allowed = /^Cpus_allowed_list:\s*(.*)$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))[1];
+    assert.ok(nodes.includes(allowed), `${allowed} is one of ${nodes}`);
   }
 });
 

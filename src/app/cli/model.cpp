@@ -33,6 +33,8 @@ void add_rank_options(CLI::App& app, RankOptions& options) {
               "Processes that compute the model together, started by mpirun; each has a part of its weights");
   add_integer(app, "--stages", options.stages, 1, 1024,
               "Parts of the model's layers, one after the other, among which the ranks are divided: for slow networks");
+  app.add_flag("--ranks-on-nodes", options.on_nodes,
+               "Each rank stays on a memory node (NUMA) of its machine, with its threads and its weights");
   app.add_option("--hostfile", options.hostfile,
                  "Machines on which mpirun starts the ranks, as it reads them or as a JSON list of {\"ssh\": NAME}; this one if not given")
       ->type_name("FILE")

@@ -95,9 +95,10 @@ namespace {
 // What a model that several processes compute has not.
 std::string ranks_fault(const ServeOptions& options) {
   if (options.model.ranks.count == 1)
-    return options.model.ranks.hostfile.empty() && options.model.ranks.listen.empty() && options.model.ranks.stages == 1
+    return options.model.ranks.hostfile.empty() && options.model.ranks.listen.empty() && options.model.ranks.stages == 1 &&
+                   !options.model.ranks.on_nodes
                ? ""
-               : "--hostfile, --ranks-listen and --stages are for --ranks";
+               : "--hostfile, --ranks-listen, --ranks-on-nodes and --stages are for --ranks";
   if (options.model.ranks.count % options.model.ranks.stages != 0)
     return fmt::format("--stages {}: {} ranks cannot be divided among so many", options.model.ranks.stages, options.model.ranks.count);
   if (!options.models_dirs.empty() || options.files.size() != 1) return "--ranks divides one model: name its file or folder, and no other";
