@@ -164,6 +164,7 @@ Result<void> RankGroup::admit_all(Listener& listener, const std::string& key) {
 // Ranks end in order once their connections are closed, unless one of them is in the middle of something.
 RankGroup::~RankGroup() {
   channels_.clear();
+  second_.clear();
   if (job_ && is_sound_) job_->await(kOrdinaryEnd);
 }
 
@@ -245,7 +246,7 @@ Result<void> RankGroup::tell(std::size_t rank, Kind kind, std::span<const std::b
 Result<std::span<const Times>> RankGroup::run(std::span<const std::byte> pass) {
   if (const Result<void> told = tell(Kind::kPass, pass); !told) return told.error();
   for (std::size_t rank = 0; rank < channels_.size(); ++rank) {
-    const auto message = receive_from(channels_, rank, options_.answer_limit, {});
+    const auto message = receive_from(channels_, rank, options_.answer_limit);
     if (!message) return message.error();
     if ((*message)->kind != Kind::kDone || !read((*message)->bytes, times_[rank])) return lost(rank, "it says what was not asked for");
   }
@@ -253,7 +254,7 @@ Result<std::span<const Times>> RankGroup::run(std::span<const std::byte> pass) {
 }
 
 Result<std::span<const std::byte>> RankGroup::values(std::size_t rank) {
-  const auto message = receive_from(channels_, rank, options_.answer_limit, {});
+  const auto message = receive_from(channels_, rank, options_.answer_limit);
   if (!message) return message.error();
   if ((*message)->kind != Kind::kValues) return lost(rank, "it says what was not asked for");
   return std::span<const std::byte>((*message)->bytes);
@@ -274,7 +275,7 @@ Result<void> RankGroup::hand_out(std::initializer_list<Parcel> parcels) {
       if (const Result<void> sent = second_[rank].send(parcel.kind, parcel.bytes); !sent) return gone(lost(rank, sent.error().message));
   Result<void> taken;
   for (std::size_t rank = 0; rank < second_.size(); ++rank) {
-    const auto message = receive_from(second_, rank, options_.load_limit, {});
+    const auto message = receive_from(second_, rank, options_.load_limit);
     if (!message) return gone(message.error());
     const Bytes& sentence = (*message)->bytes;
     if ((*message)->kind == Kind::kTaken || !taken) continue;
@@ -286,12 +287,11 @@ Result<void> RankGroup::hand_out(std::initializer_list<Parcel> parcels) {
 }
 
 // What others say meanwhile is read later; that one of them has ended is noticed now.
-Result<const Channel::Message*> RankGroup::receive_from(std::vector<Channel>& lines, std::size_t rank, std::chrono::milliseconds limit,
-                                                        const Tick& tick) {
+Result<const Channel::Message*> RankGroup::receive_from(std::vector<Channel>& lines, std::size_t rank, std::chrono::milliseconds limit) {
   const auto end = Clock::now() + limit;
   std::vector<pollfd> all;
   for (std::size_t i = 0; i < lines.size(); ++i) all.push_back({lines[i].socket(), static_cast<short>(i == rank ? POLLIN : POLLRDHUP), 0});
-  if (!wait_for_one(all, end, tick)) return lost(rank, "it does not answer");
+  if (!wait_for_one(all, end, {})) return lost(rank, "it does not answer");
   if (all[rank].revents == 0) {
     const auto gone = std::ranges::find_if(all, [](const pollfd& one) { return one.revents != 0; });
     const auto which = static_cast<std::size_t>(gone - all.begin());

@@ -89,8 +89,7 @@ class RankGroup {
   Result<void> admit_all(Listener& listener, const std::string& key);
   Result<Ready> ready_of_all();
   Result<void> hear_loading(std::size_t rank, std::optional<Ready>& ready, LoadStage& stage);
-  Result<const Channel::Message*> receive_from(std::vector<Channel>& lines, std::size_t rank, std::chrono::milliseconds limit,
-                                               const Tick& tick);
+  Result<const Channel::Message*> receive_from(std::vector<Channel>& lines, std::size_t rank, std::chrono::milliseconds limit);
   Error why_gone(Channel& line, std::size_t rank);
   Error failure_of(const Bytes& sentence);
   Error lost(std::size_t rank, const std::string& why);
