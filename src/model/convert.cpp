@@ -23,7 +23,7 @@ bool is_float(WeightType type) { return type == WeightType::kF32 || type == Weig
 // Vectors, positions, routers and what lies in small tables stay as exact as they are.
 bool stays_exact(const files::GgufTensor& tensor) {
   const auto ends = [&](std::string_view ending) { return tensor.name.ends_with(ending); };
-  return tensor.shape.size() < 2 || ends(".bias") || ends("_norm.weight") || ends("ffn_gate_inp.weight") || ends("conv1d.weight") ||
+  return tensor.shape.size() < 2 || !ends("weight") || ends("_norm.weight") || ends("ffn_gate_inp.weight") || ends("conv1d.weight") ||
          ends("shortconv.conv.weight") || tensor.name == "position_embd.weight";
 }
 

@@ -39,6 +39,39 @@ TEST_P(Converted, FilesGiveTheFoldersLogits) {
 
 INSTANTIATE_TEST_SUITE_P(Models, Converted, testing::ValuesIn(folder_models()), folder_test_name);
 
+// What this build finds out from tensors, and llama.cpp refuses files without.
+TEST(Convert, WritesTheKeysThatLlamaCppAsksFor) {
+  for (const auto& [folder, key] : {std::pair{"deepseek-v2", "deepseek2.expert_shared_count"},
+                                    {"deepseek-v3", "deepseek2.leading_dense_block_count"},
+                                    {"dots1", "dots1.expert_shared_count"},
+                                    {"ernie4.5-moe", "ernie4_5-moe.interleave_moe_layer_step"},
+                                    {"ernie4.5-moe", "ernie4_5-moe.leading_dense_block_count"},
+                                    {"ernie4.5-moe", "ernie4_5-moe.expert_shared_feed_forward_length"},
+                                    {"glm4-moe", "glm4moe.expert_shared_count"},
+                                    {"granite-moe-shared", "granitemoe.expert_shared_feed_forward_length"},
+                                    {"hunyuan-moe", "hunyuan-moe.expert_feed_forward_length"},
+                                    {"minimax-m2", "minimax-m2.expert_feed_forward_length"},
+                                    {"apertus", "xielu.alpha_n"}}) {
+    EXPECT_NE(open_folder_model(folder).find(key), nullptr) << folder << ": " << key;
+  }
+}
+
+TEST(Convert, ShapesRecurrentTablesAsLlamaCppDoes) {
+  for (const char* name : {"mamba2", "nemotron-h", "bamba", "falcon-h1", "granite4"}) {
+    const braid::test::Folder folder;
+    convert(open_folder_model(name), folder / "model.gguf", kernels::WeightType::kQ8_0);
+    const files::GgufFile file = files::GgufFile::open(folder / "model.gguf").value();
+    for (const char* part : {"blk.0.ssm_a", "blk.0.ssm_d"}) {
+      const files::GgufTensor* table = file.tensor(part);
+      ASSERT_NE(table, nullptr) << name << ": " << part;
+      EXPECT_EQ(table->shape.size(), 2U) << name << ": " << part;
+      EXPECT_EQ(table->shape.front(), 1) << name << ": " << part;
+      EXPECT_EQ(table->type, static_cast<std::uint32_t>(kernels::WeightType::kF32)) << name << ": " << part;
+    }
+  }
+  EXPECT_NE(open_folder_model("falcon-h1").tensor("blk.0.ffn_norm"), nullptr);
+}
+
 TEST(Convert, RoundsMatricesAndLeavesVectorsExact) {
   const braid::test::Folder folder;
   convert(open_folder_model("qwen3"), folder / "model.gguf", kernels::WeightType::kQ8_0);

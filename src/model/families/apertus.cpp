@@ -21,7 +21,7 @@ ModelShape describe_apertus(GgufKeys& keys) {
   const std::vector<double> negative = keys.numbers("xielu.alpha_n", layers, std::nullopt);
   const std::vector<double> linear = keys.numbers("xielu.beta", layers, 0.5);
   const std::vector<double> epsilon = keys.numbers("xielu.eps", layers, -1e-6);
-  // llama.cpp's files, whose keys do not name the architecture, hold what was trained; those made of folders what is computed with.
+  // Where the keys do not name the architecture, as in llama.cpp's files, they hold what was trained; where they do, what is computed with.
   const bool is_trained = keys.full("xielu.alpha_p") == "xielu.alpha_p";
   for (std::size_t i = 0; i < layers; ++i) {
     FeedForwardShape& feed_forward = model.layers[i].feed_forward;
@@ -51,13 +51,13 @@ void translate_apertus(FolderReader& in) {
     };
     linear.push_back(take("beta", 0.5));
     epsilon.push_back(take("eps", -1e-6));
-    positive.push_back(softplus(take("alpha_p", std::nullopt)));
-    negative.push_back(linear.back() + softplus(take("alpha_n", std::nullopt)));
+    positive.push_back(take("alpha_p", std::nullopt));
+    negative.push_back(take("alpha_n", std::nullopt));
   }
-  in.set("xielu.alpha_p", files::GgufArray{std::move(positive)});
-  in.set("xielu.alpha_n", files::GgufArray{std::move(negative)});
-  in.set("xielu.beta", files::GgufArray{std::move(linear)});
-  in.set("xielu.eps", files::GgufArray{std::move(epsilon)});
+  in.set_bare("xielu.alpha_p", files::GgufArray{std::move(positive)});
+  in.set_bare("xielu.alpha_n", files::GgufArray{std::move(negative)});
+  in.set_bare("xielu.beta", files::GgufArray{std::move(linear)});
+  in.set_bare("xielu.eps", files::GgufArray{std::move(epsilon)});
 }
 
 }  // namespace

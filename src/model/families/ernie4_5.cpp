@@ -30,7 +30,10 @@ void translate_ernie45_moe(FolderReader& in) {
   require_activation(in, {"silu"});
   const FolderSize size = translate_decoder(in, kErnieNames);
   translate_expert_keys(in);
+  in.set("interleave_moe_layer_step", static_cast<std::uint64_t>(in.config.count({"moe_layer_interval"}, 1, 1, kMaxLayers)));
+  in.set("leading_dense_block_count", static_cast<std::uint64_t>(in.config.count({"moe_layer_start_index"}, 1, 0, kMaxLayers)));
   join_experts(in, size);
+  set_shared_width(in, size);
   drop_later_layers(in, size);
   for (const std::string& name : in.of_part("exp_probs_b")) {  // [1, experts]
     files::GgufTensor correction = std::move(*in.extract(name));

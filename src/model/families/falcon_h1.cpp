@@ -77,6 +77,12 @@ void translate_falcon_h1(FolderReader& in) {
     in.config.fail(ErrorCode::kUnsupported, "mamba_norm_before_gate is set, which this build cannot compute");
   const SelectiveSize selective = translate_selective(in, size.layers, {}, true);
   if (in.config.error) return;
+  for (std::int32_t i = 0; i < size.layers; ++i) {
+    auto norm = in.extract(layer_tensor(i, "ffn_norm.weight"));
+    if (!norm) continue;
+    norm->name = layer_tensor(i, "ffn_norm");  // as llama.cpp's files have it
+    in.put(std::move(*norm));
+  }
   const auto factor = [&](std::string_view name) { return in.config.number({name}, 1.0, 1e-9, 1e9); };
   const auto multiply = [&](std::string_view part, double by) { in.multiply(part, {static_cast<float>(by)}); };
   const double into = factor("attention_in_multiplier");

@@ -1,5 +1,6 @@
 #include "model/families/folder_experts.h"
 
+#include "model/families/gguf_decoder.h"
 #include "model/families/gguf_keys.h"
 #include "model/families/joined_rows.h"
 #include "model/row_encoding.h"
@@ -32,21 +33,36 @@ std::optional<files::GgufTensor> join_matrices(FolderReader& in, std::string_vie
   return joined;
 }
 
-void translate_expert_keys(FolderReader& in) {
-  const auto set = [&](std::string_view key, const std::vector<std::int64_t>& numbers) {
-    if (std::ranges::count(numbers, numbers.front()) == std::ssize(numbers))
-      return in.set(key, static_cast<std::uint64_t>(numbers.front()));
-    in.set(key, files::GgufArray{std::vector<std::uint64_t>(numbers.begin(), numbers.end())});
-  };
+namespace {
+
+// One number where all layers have the same.
+void set_counts(FolderReader& in, std::string_view key, const std::vector<std::int64_t>& numbers) {
+  if (std::ranges::count(numbers, numbers.front()) == std::ssize(numbers)) return in.set(key, static_cast<std::uint64_t>(numbers.front()));
+  in.set(key, files::GgufArray{std::vector<std::uint64_t>(numbers.begin(), numbers.end())});
+}
+
+}  // namespace
+
+void translate_expert_keys(FolderReader& in, FolderConfig::Names width) {
   const FolderConfig::Names count = {"num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"};
   const std::vector<std::int64_t> experts = in.config.counts(count, 0, 0, kMaxDimension);
   const std::int64_t most = std::ranges::max(experts);
   if (most == 0) return;
-  set("expert_count", experts);
-  set("expert_used_count",
-      in.config.counts({"num_experts_per_tok", "moe_topk", "moe_k", "experts_per_token", "top_k_experts"}, std::nullopt, 1, most));
-  if (in.config.has({"moe_intermediate_size"}))
-    set("expert_feed_forward_length", in.config.counts({"moe_intermediate_size"}, std::nullopt, 1, kMaxDimension));
+  set_counts(in, "expert_count", experts);
+  set_counts(in, "expert_used_count",
+             in.config.counts({"num_experts_per_tok", "moe_topk", "moe_k", "experts_per_token", "top_k_experts"}, std::nullopt, 1, most));
+  if (in.config.has(width)) set_counts(in, "expert_feed_forward_length", in.config.counts(width, std::nullopt, 1, kMaxDimension));
+  const FolderConfig::Names dense = {"first_k_dense_replace"};
+  if (in.config.has(dense)) in.set("leading_dense_block_count", static_cast<std::uint64_t>(in.config.count(dense, 0, 0, kMaxLayers)));
+  const FolderConfig::Names shared = {"n_shared_experts", "num_shared_experts", "moe_num_shared_experts"};
+  if (in.config.has(shared)) in.set("expert_shared_count", static_cast<std::uint64_t>(in.config.count(shared, 0, 0, kMaxDimension)));
+}
+
+void set_shared_width(FolderReader& in, const FolderSize& size) {
+  for (std::int32_t layer = 0; layer < size.layers; ++layer) {
+    const std::int64_t width = in.rows(layer_tensor(layer, "ffn_up_shexp.weight"));
+    if (width > 0) return in.set("expert_shared_feed_forward_length", static_cast<std::uint64_t>(width));
+  }
 }
 
 void join_experts(FolderReader& in, const FolderSize& size, const ExpertNames& names) {

@@ -8,8 +8,12 @@
 
 namespace braid::model {
 
-// Keys of the number of experts, of how many a token takes, and of their width. A configuration without experts sets none.
-void translate_expert_keys(FolderReader& in);
+// Keys of the number of experts, of how many a token takes, of their width, of how many see all tokens, and of the layers before them that
+// have none. A configuration without experts sets none. `width`: what the configuration calls theirs.
+void translate_expert_keys(FolderReader& in, FolderConfig::Names width = {"moe_intermediate_size"});
+
+// llama.cpp asks for the width of the network of all rows beside the experts, which this build takes from its tensors.
+void set_shared_width(FolderReader& in, const FolderSize& size);
 
 // What a layer calls its experts: tensors "<layers>.<layer>.<module>.<expert>.<part>.weight".
 struct ExpertNames {

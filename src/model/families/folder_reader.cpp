@@ -203,17 +203,20 @@ void FolderReader::add_stored(const std::string& name, const files::SafeTensor& 
 }
 
 void FolderReader::set(std::string_view key, files::GgufValue value) {
+  set_bare(fmt::format("{}.{}", architecture_, key), std::move(value));
+}
+
+void FolderReader::set_bare(std::string key, files::GgufValue value) {
   // A file holds floats of 32 bits, and is to compute the same.
   const auto rounded = [](double number) { return static_cast<double>(static_cast<float>(number)); };
   if (auto* number = std::get_if<double>(&value)) *number = rounded(*number);
   if (auto* array = std::get_if<files::GgufArray>(&value))
     if (auto* numbers = std::get_if<std::vector<double>>(&array->items)) std::ranges::transform(*numbers, numbers->begin(), rounded);
-  std::string full = fmt::format("{}.{}", architecture_, key);
-  const auto found = std::ranges::find(metadata_, full, &std::pair<std::string, files::GgufValue>::first);
+  const auto found = std::ranges::find(metadata_, key, &std::pair<std::string, files::GgufValue>::first);
   if (found != metadata_.end()) {
     found->second = std::move(value);
   } else {
-    metadata_.emplace_back(std::move(full), std::move(value));
+    metadata_.emplace_back(std::move(key), std::move(value));
   }
 }
 

@@ -48,6 +48,7 @@ class FolderReader {
 
   // Metadata "<architecture>.<key>"; the last value counts.
   void set(std::string_view key, files::GgufValue value);
+  void set_bare(std::string key, files::GgufValue value);  // without the architecture's name
 
   bool has_key(std::string_view key) const;
 

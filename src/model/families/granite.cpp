@@ -38,6 +38,7 @@ void translate_granite_moe(FolderReader& in) {
   translate_expert_keys(in);
   split_experts(in, "ffn_gate_up_exps", "ffn_gate_exps", "ffn_up_exps");
   const auto shared = static_cast<std::int32_t>(in.config.count({"shared_intermediate_size"}, 0, 0, kMaxDimension));
+  if (shared > 0) in.set("expert_shared_feed_forward_length", static_cast<std::uint64_t>(shared));
   in.split("ffn_gate_up_shexp", {{"ffn_gate_shexp", consecutive_rows(0, shared)}, {"ffn_up_shexp", consecutive_rows(shared, shared)}});
 }
 

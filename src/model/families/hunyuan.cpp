@@ -41,7 +41,7 @@ void translate_hunyuan(FolderReader& in) { translate_attention(in); }
 
 void translate_hunyuan_moe(FolderReader& in) {
   const FolderSize size = translate_attention(in);
-  translate_expert_keys(in);
+  translate_expert_keys(in, {"moe_intermediate_size", "intermediate_size"});
   join_experts(in, size);
 }
 

@@ -23,7 +23,7 @@ void translate_minimax_m2(FolderReader& in) {
   const std::int64_t rotated = in.config.count({"rotary_dim"}, rotated_of(in, size), 2, size.head_dim);
   translate_rope(in, size, static_cast<std::int32_t>(rotated));
   in.name_tensors(kMiniMaxNames);
-  translate_expert_keys(in);
+  translate_expert_keys(in, {"intermediate_size"});
   join_experts(in, size, {.module = "block_sparse_moe.experts", .gate = "w1", .up = "w3", .down = "w2"});
   drop_later_layers(in, size);
 }

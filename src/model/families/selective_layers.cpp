@@ -84,7 +84,11 @@ SelectiveSize translate_selective(FolderReader& in, std::int32_t layers, const S
   for (std::int32_t i = 0; i < layers; ++i) {
     std::vector<double> decay;
     for (const float value : in.values(layer_tensor(i, "ssm_a"))) decay.push_back(-fixed_exp(static_cast<double>(value)));
-    if (!decay.empty()) in.add_vector(layer_tensor(i, "ssm_a"), decay);
+    if (!decay.empty()) in.add_table(layer_tensor(i, "ssm_a"), decay, std::ssize(decay));  // one row a head, as in llama.cpp's files
+    if (auto skip = in.extract(layer_tensor(i, "ssm_d"))) {
+      if (skip->shape.size() == 1) skip->shape = {1, skip->shape[0]};
+      in.put(std::move(*skip));
+    }
     auto norm = grouped ? in.extract(layer_tensor(i, "ssm_norm.weight")) : std::nullopt;
     if (!norm) continue;
     if (norm->shape.size() == 1 && norm->shape[0] % size.groups == 0) norm->shape = {norm->shape[0] / size.groups, size.groups};
