@@ -175,6 +175,31 @@ test("recurrent states of a killed server are found again, wherever in a block t
   }
 });
 
+test("keys and values that layers share, and of heads that layers have of their own, are found again", async (t) => {
+  for (const name of ["gemma3n", "gemma4"]) {
+    const model = recurrentModel(t, name);
+    const folder = temporaryFolder(t);
+    const first = await serve(t, [model, ...through(folder)]);
+    const cold = await ask(first, spell(letters));
+    assert.equal(cold.cached, 0);
+    const warm = await ask(first, spell(letters));
+    assert.ok(warm.cached > 0, `${name}: nothing was found in memory`);
+    assert.deepEqual(warm.choices, cold.choices);
+    let written = -1;
+    await eventually("blocks are written", async () => {
+      const before = written;
+      written = await metric(first.url, "braid_disk_cache_writes_total");
+      return written > 0 && written === before;
+    });
+    await killed(first);
+    const second = await serve(t, [model, ...through(folder)]);
+    const again = await ask(second, spell(letters));
+    assert.ok(again.cached > 0, `${name}: nothing was restored`);
+    assert.deepEqual(again.choices, cold.choices);
+    assert.equal((await (await fetch(`${second.url}/v1/cache/stats`)).json()).tokens.disk_hits, again.cached);
+  }
+});
+
 test("what is exported of a model with recurrent layers is found with its state", async (t) => {
   const model = recurrentModel(t);
   const folder = temporaryFolder(t);

@@ -1,4 +1,4 @@
-// A tiny random model with recurrent layers, as a folder that a server can load: what the tests of models have, and a tokenizer of letters.
+// A tiny random model, with recurrent layers unless another is named, as a folder that a server can load: what the tests of models have, and a tokenizer of letters.
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { sourceFolder, temporaryFolder } from "./processes.mjs";
