@@ -42,12 +42,11 @@ Result<LoadedModel> load_named_weights(const ServedModelOptions& options, const 
 // Of blocks on disk, which have the draft's keys and values as well.
 std::string identity_of(const LoadedModel& loaded) {
   std::string identity = model::kv_identity(loaded.model_revision, *loaded.language_model);
-  if (loaded.draft != nullptr && loaded.draft->saved_bytes() > 0)
-    identity += " draft: " + model::kv_identity(loaded.draft_revision, loaded.draft->model());
+  if (draft_shares_blocks(loaded)) identity += " draft: " + model::kv_identity(loaded.draft_revision, loaded.draft->model());
   return identity;
 }
 
-// Explicit pages are taken when they are reserved; ranks and drafts take what they are told to.
+// Explicit pages are taken when they are reserved; ranks, and drafts with caches of their own, take what they are told to.
 Result<void> allocate_kv(LoadedModel& loaded, const KvDemand& demand, const ModelOptions& options) {
   const Result<KvBudget> budget = plan_kv(demand);
   if (!budget) return budget.error();
@@ -56,11 +55,11 @@ Result<void> allocate_kv(LoadedModel& loaded, const KvDemand& demand, const Mode
     spdlog::warn("the KV pool holds {} tokens: the context is lowered to that from the model's {}", budget->context,
                  model.context_length());
   loaded.kv = *budget;
-  const bool can_grow =
-      loaded.ranks == nullptr && loaded.draft == nullptr && options.huge_pages != files::HugePages::kExplicit && can_reserve();
+  const bool can_follow = loaded.draft == nullptr || draft_shares_blocks(loaded);
+  const bool can_grow = loaded.ranks == nullptr && can_follow && options.huge_pages != files::HugePages::kExplicit && can_reserve();
   if (!can_grow) loaded.kv.most_blocks = budget->blocks;
   if (loaded.draft != nullptr)
-    if (const Result<void> drafts = loaded.draft->allocate_kv(budget->blocks); !drafts) return drafts.error();
+    if (const Result<void> drafts = loaded.draft->allocate_kv(budget->blocks, loaded.kv.most_blocks); !drafts) return drafts.error();
   return model.allocate_kv(budget->blocks, model::LanguageModel::Prefault::kInBackground, loaded.kv.most_blocks);
 }
 

@@ -206,6 +206,11 @@ RequestDefaults or_defaults(RequestDefaults own, const RequestDefaults& others) 
   return own;
 }
 
+bool draft_shares_blocks(const LoadedModel& loaded) {
+  const model::LanguageModel& model = *loaded.language_model;
+  return loaded.draft != nullptr && model.saved_bytes() > model.kv_groups().block_bytes();
+}
+
 Result<std::unique_ptr<kernels::ThreadTeam>> make_team(const ModelOptions& options) {
   const int threads = threads_of(options);
   Result<std::vector<int>> cpus = cpus_to_pin(options, threads);

@@ -79,6 +79,9 @@ RequestDefaults sampling_defaults(const files::GgufFile& file);
 // The operator's go before a model's.
 RequestDefaults or_defaults(RequestDefaults own, const RequestDefaults& others);
 
+// Whether its draft's keys and values lie beside its blocks (model/drafting/model_drafter.h).
+bool draft_shares_blocks(const LoadedModel& loaded);
+
 // The threads that compute, as the options have them.
 Result<std::unique_ptr<kernels::ThreadTeam>> make_team(const ModelOptions& options);
 

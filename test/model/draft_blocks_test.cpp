@@ -272,6 +272,17 @@ TEST(DraftBlocks, ThatAreGivenBackHoldNothing) {
   expect_plain(second, 100);
 }
 
+// As the model's pool, which takes more of it into use when memory comes free.
+TEST(DraftBlocks, AreThereForAPoolThatGrows) {
+  auto drafter = std::make_shared<ModelDrafter>(load_small({}), 4);
+  drafter->allocate_kv(4, kPoolBlocks).value();
+  const auto model = load_small(drafter);
+  model->allocate_kv(4, LanguageModel::Prefault::kInBackground, kPoolBlocks).value();
+  Running running{.slot = 0, .text = text_of(100, 9), .blocks = blocks_from(50, 20)};
+  EXPECT_GE(go_on(*model, running, 6), 100);
+  expect_plain(running, 100);
+}
+
 TEST(HeldTokens, ArePutCutAndFoundByTheirBeginning) {
   HeldTokens held(8, 4);
   const std::vector<TokenId> text{1, 2, 3, 4, 5, 6, 7, 8, 9};

@@ -110,7 +110,13 @@ class LanguageEngine final : public ServedEngine {
             model.workspace_bytes() + buffers + draft_bytes() + tower_bytes() + kept, pool_bytes()};
   }
 
-  std::uint64_t untouched() const override { return model_.language_model->untouched_kv_bytes(pool_bytes()); }
+  std::uint64_t untouched() const override {
+    const auto of = [this](const model::LanguageModel& model, std::uint64_t bytes) {
+      return model.untouched_kv_bytes(static_cast<std::uint64_t>(blocks_) * bytes);
+    };
+    const std::uint64_t own = of(*model_.language_model, model_.language_model->kv_groups().block_bytes());
+    return own + (draft_shares_blocks(model_) ? of(model_.draft->model(), model_.draft->block_bytes()) : 0);
+  }
 
   bool resize_pool(std::uint64_t bytes, std::function<void()> on_given_back) override {
     const std::uint64_t had = pool_bytes();
@@ -175,11 +181,14 @@ class LanguageEngine final : public ServedEngine {
   net::FileDescriptor copy_disk_lock() const override { return copy_lock(model_.disk_cache.get()); }
 
  private:
-  std::uint64_t block_bytes() const { return model_.language_model->kv_groups().block_bytes(); }
-  // Counted at its first size, though it gives back what the model's pool does.
+  // With what a draft has beside it.
+  std::uint64_t block_bytes() const {
+    return model_.language_model->kv_groups().block_bytes() + (draft_shares_blocks(model_) ? model_.draft->block_bytes() : 0);
+  }
   std::uint64_t draft_bytes() const {
     if (model_.draft == nullptr) return model_.language_model->eagle_bytes();
-    return model_.draft->model().weight_bytes() + static_cast<std::uint64_t>(model_.kv.blocks) * model_.draft->block_bytes();
+    const std::uint64_t own = draft_shares_blocks(model_) ? 0 : static_cast<std::uint64_t>(model_.kv.blocks) * model_.draft->block_bytes();
+    return model_.draft->model().weight_bytes() + own;
   }
   std::uint64_t tower_bytes() const { return model_.eyes.tower != nullptr ? model_.eyes.tower->weights().encoder.bytes : 0; }
   std::uint64_t pool_bytes() const { return static_cast<std::uint64_t>(blocks_) * block_bytes(); }

@@ -24,7 +24,7 @@ class DraftCaches {
   void end(step::SlotId slot);
 
   // Blocks of the slot that cover so many positions, those with most of the text's beginning where it has none yet; empty: all that are held
-  // belong to the step. Valid until the next call.
+  // belong to the step. Valid as long as that.
   std::span<const std::int32_t> reach(step::SlotId slot, std::span<const TokenId> text, std::size_t positions, const HeldTokens& held,
                                       std::int32_t block_tokens, std::uint64_t step);
 

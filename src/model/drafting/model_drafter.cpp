@@ -27,11 +27,12 @@ std::uint64_t ModelDrafter::block_bytes() const {
   return groups.block_bytes() * groups.groups.size();
 }
 
-Result<void> ModelDrafter::allocate_kv(std::int32_t blocks) {
-  held_ = HeldTokens(blocks, model_->kv_groups().block_tokens());
+Result<void> ModelDrafter::allocate_kv(std::int32_t blocks, std::int32_t most) {
+  most = std::max(blocks, most);
+  held_ = HeldTokens(most, model_->kv_groups().block_tokens());
   caches_.allocate(blocks);
-  written_.assign(static_cast<std::size_t>(blocks), 0);
-  return model_->allocate_kv(blocks * groups_, LanguageModel::Prefault::kInBackground);
+  written_.assign(static_cast<std::size_t>(most), 0);
+  return model_->allocate_kv(blocks * groups_, LanguageModel::Prefault::kInBackground, most * groups_);
 }
 
 void ModelDrafter::start(const step::SlotStart& start) {

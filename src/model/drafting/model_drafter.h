@@ -34,8 +34,8 @@ class ModelDrafter final : public Drafter {
   ModelDrafter(std::unique_ptr<LanguageModel> model, std::size_t slots, std::unique_ptr<const TokenMap> map = nullptr);
   ~ModelDrafter() override;
 
-  // Before the first step: as many as the large model has, for each group of its layers.
-  Result<void> allocate_kv(std::int32_t blocks);
+  // Before the first step: as many as the large model has, for each group of its layers; and, where that may grow, as many as it may have.
+  Result<void> allocate_kv(std::int32_t blocks, std::int32_t most = 0);
   std::uint64_t block_bytes() const;  // of all groups
   const LanguageModel& model() const { return *model_; }
   LanguageModel& model() { return *model_; }
