@@ -87,6 +87,7 @@ function networks(t) {
       for (const pid of pids.split("\n").filter(Boolean)) try { process.kill(Number(pid), "SIGKILL"); } catch { /* likewise */ }
       quietly("netns", "del", name);
     }
+    names.forEach((_, i) => quietly("link", "del", `ve${id}h${i}`));
     quietly("link", "del", bridge);
   });
   ip("link", "add", bridge, "type", "bridge");
@@ -136,7 +137,7 @@ for (const [phase, begin] of Object.entries(phases)) {
       for (const { error } of await Promise.all(running)) assert.match(error.message, /is loaded again: .*rank/, `rank ${rank}`);
       await eventually("it is noticed", async () => (await fetch(`${server.url}/readyz`)).status === 503, 60);
       net.set(rank, "up");
-      await eventually("ready again", async () => (await fetch(`${server.url}/readyz`)).status === 200, 90);
+      await eventually("ready again", async () => (await fetch(`${server.url}/readyz`)).status === 200, 180);  // attempts that began while it was cut off end first
       assert.deepEqual(await answer(server), expected, `rank ${rank}`);
     }
   });
