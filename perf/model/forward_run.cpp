@@ -19,8 +19,8 @@ Result<std::unique_ptr<ForwardRun>> ForwardRun::create(const ModelShape& model, 
 
 ForwardRun::ForwardRun(const ModelShape& model, const Weights& weights, const kernels::KernelTable& table, kernels::ThreadTeam& team,
                        std::int32_t context, KvArena kv, Workspace space)
-    : ropes_(rope_tables(model, weights.rope_divisors, weights.stretched_divisors, context)), transformer_(model, weights, ropes_, table, team), kv_(std::move(kv)),
-      space_(std::move(space)) {
+    : ropes_(rope_tables(model, weights.rope_divisors, weights.stretched_divisors, context)),
+      transformer_(model, weights, ropes_, table, team), kv_(std::move(kv)), space_(std::move(space)) {
   pass_.blocks.resize(static_cast<std::size_t>(kv_.blocks()));
   std::iota(pass_.blocks.begin(), pass_.blocks.end(), 0);
 }

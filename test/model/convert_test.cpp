@@ -54,6 +54,7 @@ TEST(Convert, WritesTheKeysThatLlamaCppAsksFor) {
                                     {"apertus", "xielu.alpha_n"}}) {
     EXPECT_NE(open_folder_model(folder).find(key), nullptr) << folder << ": " << key;
   }
+  EXPECT_EQ(open_folder_model("phi3-longrope").find("phi3.rope.scaling.factor"), nullptr);  // would divide angles again
 }
 
 TEST(Convert, ShapesRecurrentTablesAsLlamaCppDoes) {

@@ -58,7 +58,7 @@ struct Scaling {
     const auto pairs = static_cast<std::size_t>(rotated / 2);
     const auto stretch = part.has({"factor"}) ? factor() : static_cast<double>(context) / static_cast<double>(original());
     const double magnitude = stretch <= 1.0 ? 1.0 : std::sqrt(1.0 + fixed_log(stretch) / fixed_log(static_cast<double>(original())));
-    set_type("longrope", stretch);
+    in.set("rope.scaling.type", std::string("longrope"));  // without a factor, by which llama.cpp would divide the angles again
     in.set("rope.scaling.original_context_length", static_cast<std::uint64_t>(original()));
     in.set("rope.scaling.attn_factor", part.number({"attention_factor"}, magnitude, 1e-3, 1e3));
     for (const std::string_view which : {"short", "long"}) {
