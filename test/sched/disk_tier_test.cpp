@@ -289,7 +289,7 @@ struct BareTier {
 
   std::uint64_t now = 1'000'000;
   Folder folder;
-  cache::BlockPool pool{20};
+  cache::BlockPool pool{20, 2};
   cache::PrefixIndex index;
   std::vector<std::int32_t> tokens{1, 2, 3, 4};
   std::unique_ptr<store::BlockStore> store;
