@@ -28,7 +28,7 @@ void normalise_rows(const EncoderNormWeights& norm, double epsilon, const float*
 void activate(const kernels::KernelTable& table, EncoderActivation activation, float* x, std::int64_t n);
 
 // Multiplications of a part of the work: some milliseconds of a small machine.
-inline constexpr std::int64_t kEncoderPartWork = std::int64_t{1} << 27;
+inline constexpr std::int64_t kEncoderPartWork = std::int64_t{1} << 28;
 // So many rows of a product make a part.
 std::int64_t rows_of_part(std::int64_t multiplications_of_row);
 
