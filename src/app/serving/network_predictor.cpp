@@ -24,6 +24,10 @@ constexpr std::chrono::microseconds kMostBetweenLayers{500};
 // Runs that have begun and not ended: each keeps its layers' values. Others begin when one of them ends.
 constexpr std::size_t kMostUnderWay = 4;
 
+// Of those that wait, in their order: groups that are formed for a step, and predictions that are looked at for them.
+constexpr std::size_t kMostFresh = 16;
+constexpr std::size_t kMostLookedAt = 1024;
+
 std::vector<TensorSignature> outputs_of(const model::Network& network) {
   std::vector<TensorSignature> outputs;
   for (const model::NetworkOutput& output : network.shape().outputs) {
@@ -121,21 +125,26 @@ Result<std::unique_ptr<PendingPrediction>> NetworkPredictor::enqueue(std::vector
   return ticket;
 }
 
-// While others are under way, only what is short or more urgent begins. Of those that begin in one step one is left in the middle at most.
+// While a long one is under way, only what is short or more urgent begins. Of those that begin in one step one is left in the middle at
+// most.
 bool NetworkPredictor::may_begin(const PredictionGroup& group, std::size_t under_way) const {
-  const auto is_before = [&group](const auto& other) { return group.priority() < other->priority(); };
+  const auto is_before = [&group](const auto& other) { return other->is_short() || group.priority() < other->priority(); };
   const auto begun = executor_.groups.begin() + static_cast<std::ptrdiff_t>(under_way);
   return under_way == 0 || (under_way < kMostUnderWay && (group.is_short() || std::all_of(executor_.groups.begin(), begun, is_before)));
 }
 
-// As few groups as possible, of those that wait; they join those that are under way.
+// As few groups as possible, of those that wait; they join those that are under way. A step reaches few, so no more are formed than it may.
 void NetworkPredictor::form_groups() {
-  std::vector<std::unique_ptr<PredictionGroup>> fresh;
-  for (const auto& [rank, prediction] : waiting_) {
-    const auto takes = [&waits = prediction](const auto& group) { return group->take(waits); };
-    if (!std::ranges::any_of(fresh, takes)) fresh.push_back(std::make_unique<PredictionGroup>(team_, prediction));
-  }
   const std::size_t under_way = executor_.groups.size();
+  std::vector<std::unique_ptr<PredictionGroup>> fresh;
+  std::size_t looked_at = 0;
+  for (const auto& [rank, prediction] : waiting_) {
+    if (++looked_at > kMostLookedAt) break;
+    const auto takes = [&waits = prediction](const auto& group) { return group->take(waits); };
+    if (std::ranges::any_of(fresh, takes) || fresh.size() == kMostFresh) continue;
+    auto group = std::make_unique<PredictionGroup>(team_, prediction);
+    if (may_begin(*group, under_way)) fresh.push_back(std::move(group));
+  }
   for (auto& group : fresh) {
     if (!may_begin(*group, under_way)) continue;
     for (const auto& prediction : group->predictions()) {
