@@ -20,6 +20,9 @@ bool gives(const NetworkLayer& layer, ValueId value) { return value >= layer.out
 // A value of a layer: what a small body of many short rows must not make large without end.
 constexpr std::int64_t kMostValues = std::int64_t{1} << 28;
 
+// Of what is given out, which is kept to the end: as many numbers as an answer may have (docs/networks.md).
+constexpr std::size_t kMostWanted = std::size_t{1} << 25;
+
 // Of an input that is left out, and is filled where there is no hurry otherwise.
 constexpr std::int64_t kZerosAtOnce = std::int64_t{1} << 17;
 
@@ -192,6 +195,14 @@ std::size_t NetworkRun::kept_values() const {
   return count;
 }
 
+// Of what is to be given out, as far as it is there.
+std::size_t NetworkRun::wanted_values() const {
+  std::size_t count = 0;
+  for (std::size_t value = 0; value < values_.size(); ++value)
+    if (last_reader_[value] == network_.shape().layers.size()) count += static_cast<std::size_t>(value_count(values_[value].shape));
+  return count;
+}
+
 Result<void> NetworkRun::begin() {
   const NetworkLayer& layer = network_.shape().layers[next_];
   const auto at = [&](ValueId id) { return &values_[static_cast<std::size_t>(id)]; };
@@ -200,6 +211,9 @@ Result<void> NetworkRun::begin() {
   std::ranges::transform(layer.inputs, std::back_inserter(layer_inputs_), at);
   std::ranges::transform(layer.states, std::back_inserter(layer_states_), at);
   const LayerCall call{layer, network_.tensors()[next_], layer_inputs_, layer_states_};
+  if (wanted_values() > kMostWanted)
+    return invalid_argument(fmt::format("the outputs have more than {} numbers: ask for fewer rows or outputs at once", kMostWanted),
+                            "outputs");
   if (values_of(call) > kMostValues) return too_large("the layer", layer.name);
   auto begun = begin_layer(call, products_);
   if (!begun) return begun.error();
