@@ -22,19 +22,27 @@ bool names_judge(std::string name) {
   return name.find("reranker") != std::string::npos || name.find("text-ranking") != std::string::npos;
 }
 
+// Other models that rank texts have other prompts and other words, and carry the same tags.
+bool is_of_judges_family(const files::GgufFile& file) {
+  const auto architecture = file.string_or("general.architecture", "");
+  return architecture && *architecture == "qwen3";
+}
+
 bool asks_for_judgment(std::string_view text) { return text.find("Judge whether the Document meets") != std::string_view::npos; }
 
 bool metadata_says(const files::GgufFile& file) {
-  for (const char* key : {"general.name", "general.basename", "general.base_model.0.name"})
-    if (const auto text = file.string_or(key, ""); text && names_judge(*text)) return true;
-  if (const auto* tags = texts_of(file, "general.tags"); tags != nullptr && std::ranges::any_of(*tags, names_judge)) return true;
   if (file.find("tokenizer.chat_template.rerank") != nullptr) return true;
   const auto chat_template = file.string_or("tokenizer.chat_template", "");
-  return chat_template && asks_for_judgment(*chat_template);
+  if (chat_template && asks_for_judgment(*chat_template)) return true;
+  if (!is_of_judges_family(file)) return false;
+  for (const char* key : {"general.name", "general.basename", "general.base_model.0.name"})
+    if (const auto text = file.string_or(key, ""); text && names_judge(*text)) return true;
+  const auto* tags = texts_of(file, "general.tags");
+  return tags != nullptr && std::ranges::any_of(*tags, names_judge);
 }
 
 // To sentence-transformers, to vLLM, and to the hub.
-bool folder_says(const std::string& path) {
+bool folder_says(const std::string& path, bool is_of_family) {
   simdjson::dom::parser parser;
   simdjson::dom::element root;
   const auto holds = [&](const char* name) {
@@ -47,8 +55,9 @@ bool folder_says(const std::string& path) {
     std::string_view last;
     if (root["classifier_from_token"].at(1).get(last) == simdjson::SUCCESS && last == "yes") return true;
     std::string_view origin;
-    if (root["_name_or_path"].get(origin) == simdjson::SUCCESS && names_judge(std::string(origin))) return true;
+    if (is_of_family && root["_name_or_path"].get(origin) == simdjson::SUCCESS && names_judge(std::string(origin))) return true;
   }
+  if (!is_of_family) return false;
   std::string_view type;
   if (holds("config_sentence_transformers.json") && root["model_type"].get(type) == simdjson::SUCCESS && type == "CrossEncoder")
     return true;
@@ -84,7 +93,8 @@ std::optional<model::LoadOptions::Judging> judging_of(const std::string& id, con
   if (file.tensor("cls.output.weight") != nullptr) {
     yes_first = head_has_yes_first(file);
     if (!yes_first) return std::nullopt;  // its classes are others
-  } else if (!names_judge(id) && !metadata_says(file) && !(files::is_folder(path) && folder_says(path))) {
+  } else if (const bool is_of_family = is_of_judges_family(file);
+             !(is_of_family && names_judge(id)) && !metadata_says(file) && !(files::is_folder(path) && folder_says(path, is_of_family))) {
     return std::nullopt;
   }
   const auto yes = token_of(codec, "yes");

@@ -35,12 +35,13 @@ struct Judges : testing::Test {
     EXPECT_TRUE(text::add_folder_text(folder, contents.metadata));
     return files::GgufFile::from_contents(std::move(contents));
   }
-  bool is_known(Metadata metadata, const std::string& id = "model") const {
+  bool is_known(Metadata metadata, const std::string& id = "model", const std::string& architecture = "qwen3") const {
+    metadata.emplace_back("general.architecture", architecture);
     return judging_of(id, "model.gguf", file_of(std::move(metadata)), *codec).has_value();
   }
-  bool is_known_by(const std::string& name, const std::string& text) const {
+  bool is_known_by(const std::string& name, const std::string& text, const std::string& architecture = "qwen3") const {
     std::ofstream(path + "/" + name) << text;
-    const bool known = judging_of("model", path, file_of({}), *codec).has_value();
+    const bool known = judging_of("model", path, file_of({{"general.architecture", architecture}}), *codec).has_value();
     std::filesystem::remove(path + "/" + name);
     return known;
   }
@@ -56,6 +57,8 @@ TEST_F(Judges, AreKnownByTheirNamesTagsAndTemplates) {
   EXPECT_TRUE(is_known({{"tokenizer.chat_template.rerank", "{{ query }}"}}));
   EXPECT_TRUE(is_known({{"tokenizer.chat_template", "Judge whether the Document meets the requirements: {{ messages }}"}}));
   EXPECT_FALSE(is_known({{"tokenizer.chat_template", "{{ messages }}"}}));
+  EXPECT_FALSE(is_known({}, "mxbai-reranker", "qwen2")) << "it has another prompt";
+  EXPECT_FALSE(is_known({{"general.tags", files::GgufArray{std::vector<std::string>{"text-ranking"}}}}, "model", "gemma"));
 }
 
 TEST_F(Judges, AreKnownByTheirFolders) {
@@ -67,6 +70,7 @@ TEST_F(Judges, AreKnownByTheirFolders) {
   EXPECT_FALSE(is_known_by("config_sentence_transformers.json", R"({"model_type":"SentenceTransformer"})"));
   EXPECT_TRUE(is_known_by("modules.json", R"([{"type":"sentence_transformers.cross_encoder.modules.LogitScore"}])"));
   EXPECT_TRUE(is_known_by("README.md", "---\nlicense: mit\npipeline_tag: text-ranking\n---\nA model.\n"));
+  EXPECT_FALSE(is_known_by("README.md", "---\npipeline_tag: text-ranking\n---\nAnother prompt.\n", "qwen2"));
   EXPECT_FALSE(is_known_by("README.md", "---\nlicense: mit\n---\nNo pipeline_tag: text-ranking\n"));
 }
 
