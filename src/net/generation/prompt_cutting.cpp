@@ -47,10 +47,10 @@ Result<void> cut_document(Tokens& prompt, const TokenRange& document, std::size_
   return {};
 }
 
-// To `most` tokens, the first ones and those that close every text.
+// To `most` tokens, the first ones and those that close every text, which a chat has none of where the request says nothing.
 Result<void> cut_to_head(std::vector<Tokens>& prompts, const GenerationCall& call, const TextCodec& codec, std::size_t most) {
   const auto* items = std::get_if<std::vector<PromptItem>>(&call.prompt);
-  const std::size_t of_texts = std::min(call.add_special.value_or(true) ? codec.closing_tokens() : 0, most);
+  const std::size_t of_texts = std::min(call.add_special.value_or(items != nullptr) ? codec.closing_tokens() : 0, most);
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     Tokens& prompt = prompts[i];
     if (prompt.size() <= most) continue;
