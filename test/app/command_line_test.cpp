@@ -64,6 +64,7 @@ TEST(CommandLine, LaunchIsServeWithItsRanks) {
   EXPECT_EQ(options.files, std::vector<std::string>{"m.gguf"});
   EXPECT_EQ(options.http.listen.front().port, 0);
   EXPECT_THAT(mistake({"launch", "--ranks", "many", "serve", "m.gguf"}), HasSubstr("braid serve: --ranks"));
+  EXPECT_THAT(mistake({"launch", "--ranks", "2", "serve", "m.gguf", "--draft", "d.gguf"}), HasSubstr("--ranks contradicts --draft"));
   const test::Folder folder;
   const std::string hosts = written(folder / "hosts", "localhost slots=2\n");
   EXPECT_THAT(mistake({"launch", "--ranks", "2", "--hostfile", hosts.c_str(), "serve", "m.gguf"}), HasSubstr("--kv-memory"));

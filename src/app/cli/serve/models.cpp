@@ -4,6 +4,7 @@
 #include "app/option_types.h"
 #include "app/served_models.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <map>
 #include <set>
@@ -102,7 +103,7 @@ std::string ranks_fault(const ServeOptions& options) {
   if (options.model.ranks.count % options.model.ranks.stages != 0)
     return fmt::format("--stages {}: {} ranks cannot be divided among so many", options.model.ranks.stages, options.model.ranks.count);
   if (!options.models_dirs.empty() || options.files.size() != 1) return "--ranks divides one model: name its file or folder, and no other";
-  if (!options.model.draft.empty()) return "--ranks contradicts --draft";
+  if (std::ranges::any_of(options.drafts, [](const std::string& draft) { return draft != "none"; })) return "--ranks contradicts --draft";
   if (options.batch.kv_verify) return "--ranks contradicts --kv-verify";
   if (options.model.ranks.count_here() == 0 && !options.model.kv_memory)
     return "--hostfile: say with --kv-memory how much each rank's pool may take: what is free here says nothing of other machines";
