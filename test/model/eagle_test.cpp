@@ -360,7 +360,7 @@ TEST_F(EagleAnswers, ReadTheModelsResidualStream) {
   const files::GgufFile file = target.file();
   for (std::int64_t part = 0; part < 3; ++part) {
     Head head = Head::random(3, kModel, kWidth, kVocab);
-    head.more = R"(,"eagle_config":{"eagle_aux_hidden_state_layer_ids":[0,3,4]})";
+    head.more = R"(,"eagle_config":{"eagle_aux_hidden_state_layer_ids":[0,2,3]})";
     for (auto& [name, values] : head.tensors) std::ranges::fill(values.at, name.find("norm") != std::string::npos ? 1.0F : 0.0F);
     for (std::int64_t i = 0; i < kWidth; ++i)
       head.tensors.at("fc.weight").at[static_cast<std::size_t>(i * 3 * kWidth + part * kWidth + i)] = 1.0F;
@@ -403,8 +403,8 @@ TEST(EagleHeads, ThatFitNoModelAreRefused) {
   Head many = Head::random(1, kModel, kWidth, kVocab + 1);
   EXPECT_THAT(error_of(many), testing::HasSubstr("the head has 121 tokens, the model 120, and d2t is missing"));
   Head deep = Head::random(1, kModel, kWidth, kOwnTokens);
-  deep.more = R"(,"eagle_config":{"eagle_aux_hidden_state_layer_ids":[1,2,5]})";
-  EXPECT_THAT(error_of(deep), testing::HasSubstr("names 5 of a model of 5 layers"));
+  deep.more = R"(,"eagle_config":{"eagle_aux_hidden_state_layer_ids":[1,2,4]})";
+  EXPECT_THAT(error_of(deep), testing::HasSubstr("names 4 of a model of 5 layers"));
   Head without = Head::random(1, kModel, kWidth, kOwnTokens);
   without.tensors["other.weight"] = without.at("norm.weight");
   const LoadOptions options = with_head(without, Target().file());

@@ -100,16 +100,17 @@ void check_widths(GgufKeys& keys, const ModelShape& head, const ModelShape& mode
 }
 
 // Low, in the middle and high, unless it says which.
+// Behind how many of the model's layers. What is named are layers as SGLang counts them, the first 0, and each is read behind it.
 std::vector<std::int32_t> read_layers_of(FolderConfig& config, std::int32_t layers) {
   std::vector<std::int32_t> read = {2, layers / 2, layers - 3};
   std::optional<FolderConfig> own = config.part("eagle_config");
   const std::vector<double> named = own ? own->numbers("eagle_aux_hidden_state_layer_ids", kReadLayers) : std::vector<double>();
   if (own && own->error) config.error = own->error;
-  for (std::size_t i = 0; i < named.size(); ++i) read[i] = static_cast<std::int32_t>(std::clamp(named[i], -1.0, 1e6));
+  for (std::size_t i = 0; i < named.size(); ++i) read[i] = static_cast<std::int32_t>(std::clamp(named[i], -1.0, 1e6)) + 1;
   for (std::int32_t& layer : read) {
     if (named.empty()) layer = std::clamp(layer, 0, layers - 1);
     if (layer < 0 || layer >= layers)
-      config.fail(ErrorCode::kBadFile, fmt::format("eagle_aux_hidden_state_layer_ids names {} of a model of {} layers", layer, layers));
+      config.fail(ErrorCode::kBadFile, fmt::format("eagle_aux_hidden_state_layer_ids names {} of a model of {} layers", layer - 1, layers));
   }
   return read;
 }
