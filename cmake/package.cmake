@@ -18,6 +18,7 @@ endforeach()
 braid_package_file(${PROJECT_BINARY_DIR}/package/braid.service lib/systemd/system)
 braid_package_file(${PROJECT_BINARY_DIR}/package/braid-user.service lib/systemd/user RENAME braid.service)
 braid_package_file(${PROJECT_SOURCE_DIR}/deploy/systemd/braid.socket lib/systemd/system)
+braid_package_file(${PROJECT_SOURCE_DIR}/deploy/systemd/sysusers.conf lib/sysusers.d RENAME braid.conf)
 braid_package_file(${PROJECT_SOURCE_DIR}/deploy/braid.yaml /etc/braid)
 foreach(example nginx/braid.conf nginx/braid-upstreams.conf caddy/Caddyfile haproxy/braid.cfg envoy/envoy.yaml grafana/braid.json
     prometheus/alerts.yml prometheus/prometheus.yml kubernetes/braid.yaml openrc/braid logrotate/braid)

@@ -9,7 +9,7 @@ cpack --config "$1/CPackConfig.cmake" -B "$folder" >"$folder/log" || { cat "$fol
 package=$(echo "$folder"/*.deb)
 dpkg-deb -I "$package"
 dpkg-deb -x "$package" "$folder/root"
-for file in etc/braid/braid.yaml usr/lib/systemd/{system/braid.{service,socket},user/braid.service} usr/share/doc/braid/{copyright,README.md} \
+for file in etc/braid/braid.yaml usr/lib/systemd/{system/braid.{service,socket},user/braid.service} usr/lib/sysusers.d/braid.conf usr/share/doc/braid/{copyright,README.md} \
   usr/share/man/man1/braid.1.gz usr/share/doc/braid/{changelog.gz,api.md} usr/share/{bash-completion/completions/braid,zsh/vendor-completions/_braid,fish/vendor_completions.d/braid.fish}; do
   [ -s "$folder/root/$file" ] || fail "it lacks /$file"
 done
@@ -22,5 +22,12 @@ if command -v lintian >/dev/null; then lintian --fail-on error "$package" || fai
 
 command=$(sed -n 's/^ExecStart=//p' "$folder/root/usr/lib/systemd/system/braid.service")
 [ "$command" = "/usr/bin/braid serve --config /etc/braid/braid.yaml" ] || fail "the unit starts '$command'"
+user=$(sed -n 's/^User=//p' "$folder/root/usr/lib/systemd/system/braid.service")
+grep -q "^u $user - " "$folder/root/usr/lib/sysusers.d/braid.conf" || fail "the unit's user '$user' is not the one that the package makes"
+dpkg-deb --ctrl-tarfile "$package" | tar -xO ./postinst | grep -q 'systemd-sysusers braid.conf' || fail "its user is not made when it is installed"
+if command -v systemd-sysusers >/dev/null; then
+  systemd-sysusers --root="$folder/root" braid.conf
+  grep -q "^$user:.*:/var/lib/braid:.*nologin$" "$folder/root/etc/passwd" || fail "systemd-sysusers does not make the user '$user'"
+fi
 answer=$("$folder/root/usr/bin/braid" run "What is 17 + 25?")
 [ "$answer" = "17 + 25 = 42." ] || fail "the answer is '$answer'"
