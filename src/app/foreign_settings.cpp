@@ -26,7 +26,7 @@ constexpr auto kSettings = std::to_array<std::pair<std::string_view, std::string
     {"default_max_tokens", "it is called 'max-tokens'"},
     {"default_temperature", "it is called 'temperature'"},
     {"default_top_p", "it is called 'top-p'"},
-    {"use_distributed", "one process serves a model; several of them stand behind a proxy (deploy/nginx/braid-upstreams.conf)"},
+    {"use_distributed", "write 'ranks: N', with 'hostfile' for several machines; or several servers behind a proxy"},
 });
 
 }  // namespace

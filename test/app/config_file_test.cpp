@@ -201,7 +201,7 @@ TEST_F(ConfigFile, SettingsOfAnotherServerAreToldApart) {
                                                                  {"default_max_tokens", "'max-tokens'"},
                                                                  {"default_temperature", "'temperature'"},
                                                                  {"default_top_p", "'top-p'"},
-                                                                 {"use_distributed", "behind a proxy"}};
+                                                                 {"use_distributed", "'ranks: N'"}};
   for (const auto& [name, words] : told)
     EXPECT_THAT(mistake({"serve", "--config", write((name + ": 1\n").c_str())}),
                 AllOf(HasSubstr("no option '" + name + "': "), HasSubstr(words)));

@@ -228,7 +228,7 @@ test("default_max_tokens, default_temperature and default_top_p", async (t) => {
 
 test("adapter_path, kv_group_size and use_distributed are refused with what is possible", async (t) => {
   const file = join(temporaryFolder(t), "braid.yaml");
-  for (const [setting, told] of [["adapter_path: a", /'lora: NAME=PATH'/], ["kv_group_size: 64", /a scale for 64 values/], ["use_distributed: true", /behind a proxy/]]) {
+  for (const [setting, told] of [["adapter_path: a", /'lora: NAME=PATH'/], ["kv_group_size: 64", /a scale for 64 values/], ["use_distributed: true", /'ranks: N', with 'hostfile'/]]) {
     writeFileSync(file, setting);
     const { code, stderr } = await braid(t, ["serve", "--config", file]);
     assert.equal(code, 2);
