@@ -116,6 +116,7 @@ test("the image is built in stages, runs as nobody's root, and its commands are 
     assert.ok(JSON.parse(command).every((word) => typeof word === "string"), line);
   }
   assert.equal(stages.size, 2);
+  assert.deepEqual(readFileSync(join(sourceFolder, ".dockerignore"), "utf8").trim().split("\n"), ["/build", ".git", "**/node_modules"]);  // gigabytes
   assert.match(lines.findLast((line) => line.startsWith("USER")), /^USER [1-9]\d+:[1-9]\d+$/);
   assert.ok(lines.findIndex((line) => line.startsWith("USER")) < lines.findIndex((line) => line.startsWith("ENTRYPOINT")));
 });
@@ -129,6 +130,8 @@ test("what belongs together in the Kubernetes manifests has the same name", () =
   assert.match(parts.HorizontalPodAutoscaler, /scaleTargetRef: \{ apiVersion: apps\/v1, kind: Deployment, name: braid \}/);
   for (const port of parts.Deployment.matchAll(/port: (\w+)/g)) assert.equal(port[1], "http");
   assert.match(parts.Service, /targetPort: http/);
+  assert.ok(parts.Deployment.includes(`the Secret \`${parts.Deployment.match(/secretKeyRef: \{ name: (\w+)/)[1]}\``));
+  assert.ok(parts.Deployment.includes(`the PersistentVolumeClaim \`${parts.Deployment.match(/claimName: (\w+)/)[1]}\``));
   const mounts = [...parts.Deployment.matchAll(/\{ name: (\w+), mountPath/g)].map(([, name]) => name);
   for (const name of mounts) assert.match(parts.Deployment, new RegExp(`volumes:[^]*- name: ${name}\n`));
 });
