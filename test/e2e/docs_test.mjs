@@ -27,6 +27,16 @@ test("docs/security.md says who may call each route, and the server agrees", asy
   assert.deepEqual([...told.keys()], [], "routes that the server does not have");
 });
 
+test("docs/security.md has a row for each library that the program is linked to", async (t) => {
+  const { code, stdout, stderr } = await run(t, "readelf", ["--dynamic", braidBinary]);
+  assert.equal(code, 0, stderr);
+  const linked = [...stdout.matchAll(/\(NEEDED\).*\[(.*?)\.so\b/g)].map(([, name]) => name);
+  assert.ok(linked.includes("libssl"), stdout);
+  const [, section] = document("security.md").split("\n## Libraries\n");
+  const told = new Set([...section.matchAll(/^\|.*/gm)].flatMap(([row]) => [...row.matchAll(/`(lib[^`]+)`/g)].map(([, name]) => name)));
+  for (const name of linked.filter((name) => !/^ld-|san$|clang_rt/.test(name))) assert.ok(told.has(name), name);
+});
+
 test("options that documents name are options of the program", async (t) => {
   const helps = await Promise.all([["serve"], ["run"], ["info"], ["bench", "serve"], ["cache", "export"], ["cache", "import"], ["convert"],
     ["quantize"], ["split"], ["merge"]].map(async (words) => (await braid(t, [...words, "--help"])).stdout));
