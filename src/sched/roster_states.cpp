@@ -7,13 +7,14 @@
 namespace braid::sched {
 
 // Cuts path_, what the index has of the sequence's beginning, to where a state is, too, and holds that state. One within a block needs
-// a copy of the block's beginning. One that leaves no room for a state of the sequence's own beside it is of no use.
+// a copy of the block's beginning. One that leaves no room for a state of the sequence's own beside it, in a pool that may still be shrinking,
+// is of no use.
 void Roster::reuse_state(Sequence& sequence) {
   RecurrentState& state = *sequence.state;
   state.source.clear();
   sequence.fork_source.clear();
   const std::int64_t needed = groups_.blocks_at_once(blocks_for(sequence.known())) + groups_.state_blocks() + groups_.count();
-  if (needed > pool_.usable()) return path_.clear();
+  if (needed > target_) return path_.clear();
   cache::SequenceView wanted = sequence.view().first(sequence.tokens.size() - 1);
   for (;;) {
     const auto [end, found, node] = prefix_index_->last_state(wanted, path_);
