@@ -9,6 +9,16 @@
 namespace braid::model {
 namespace {
 
+// A piece more of the values. True: all are there.
+bool copy_some(const Tensor& from, Tensor& to) {
+  const std::size_t begin = to.floats.size();
+  const std::size_t end = std::min(from.floats.size(), begin + static_cast<std::size_t>(parts_of_piece(kCopyWork)));
+  to.floats.reserve(from.floats.size());
+  to.floats.insert(to.floats.end(), from.floats.begin() + static_cast<std::ptrdiff_t>(begin),
+                   from.floats.begin() + static_cast<std::ptrdiff_t>(end));
+  return end == from.floats.size();
+}
+
 constexpr std::int64_t kStepWork = std::int64_t{1} << 13;  // of a step, however small: two products begin
 
 // One step of one row: gates of the inputs and of the state, both with their biases, to the next state.
@@ -47,7 +57,7 @@ RecurrentRun::RecurrentRun(const LayerCall& call, NetworkProducts& products)
     if (call_.states.empty()) {
       add_result({layer.depth * layer.directions(), batch_, hidden_});
     } else {
-      results_.push_back(*call_.states[static_cast<std::size_t>(i)]);
+      add_result(call_.states[static_cast<std::size_t>(i)]->shape);
     }
   }
   if (batch_ * time_ == 0) number_ = layer.depth * layer.directions();
@@ -66,8 +76,13 @@ bool RecurrentRun::done() const {
   return number_ == call_.layer.depth * call_.layer.directions() && std::ranges::all_of(results_, has_room);
 }
 
+// States that are given are copied, also a piece at a time.
 bool RecurrentRun::make_all_room() {
-  return std::ranges::all_of(results_, [](Tensor& result) { return make_room(result); });
+  for (std::size_t i = 0; i < results_.size(); ++i) {
+    const bool is_given = i > 0 && !call_.states.empty();
+    if (!(is_given ? copy_some(*call_.states[i - 1], results_[i]) : make_room(results_[i]))) return false;
+  }
+  return true;
 }
 
 // Of one row in one step.
