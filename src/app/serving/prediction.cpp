@@ -15,11 +15,23 @@ namespace {
 
 // Of the inputs together: to join and to part them is done in one piece, and so is what comes of them.
 constexpr std::size_t kMostJoined = std::size_t{1} << 15;
+constexpr std::size_t kMostParted = std::size_t{1} << 20;  // of an output of theirs, were each input's number a row
 
 std::size_t values_of(const Prediction& prediction) {
   std::size_t values = 0;
   for (const Tensor& input : prediction.inputs) values += static_cast<std::size_t>(value_count(input.shape));
   return values;
+}
+
+std::size_t width_of(const Prediction& prediction) {
+  std::int64_t widest = 1;
+  for (const std::size_t output : prediction.wanted) {
+    std::int64_t width = 1;
+    for (const Extent& extent : prediction.network->value_shape(prediction.network->shape().outputs[output].value).shape)
+      if (extent.size > 0) width = std::min<std::int64_t>(width * std::min<std::int64_t>(extent.size, kMostParted), kMostParted);
+    widest = std::max(widest, width);
+  }
+  return static_cast<std::size_t>(widest);
 }
 
 }  // namespace
@@ -29,7 +41,7 @@ void Prediction::deliver() {
 }
 
 PredictionGroup::PredictionGroup(kernels::ThreadTeam& team, std::shared_ptr<Prediction> first)
-    : network_(first->network), team_(team), values_(values_of(*first)), last_(1), rank_(first->rank) {
+    : network_(first->network), team_(team), values_(values_of(*first)), width_(width_of(*first)), last_(1), rank_(first->rank) {
   predictions_.push_back(std::move(first));
 }
 
@@ -38,7 +50,8 @@ bool PredictionGroup::is_short() const { return values_ <= kMostJoined; }
 bool PredictionGroup::take(const std::shared_ptr<Prediction>& prediction) {
   const Prediction& first = *predictions_.front();
   const std::size_t values = values_ + values_of(*prediction);
-  if (prediction->network != network_ || network_->batch_axes().empty() || values > kMostJoined) return false;
+  if (prediction->network != network_ || network_->batch_axes().empty() || values > kMostJoined || values * width_ > kMostParted)
+    return false;
   if (prediction->wanted != first.wanted || prediction->draw.has_value() != acts() || prediction->priority != priority()) return false;
   if (!model::may_join(first.inputs, prediction->inputs, network_->batch_axes())) return false;
   predictions_.push_back(prediction);

@@ -97,8 +97,9 @@ class PredictionGroup {
   const std::shared_ptr<const model::Network> network_;
   kernels::ThreadTeam& team_;
   std::vector<std::shared_ptr<Prediction>> predictions_;
-  std::size_t values_ = 0;  // of all inputs
-  std::size_t first_ = 0;   // of those that are being computed, and the one behind the last
+  std::size_t values_ = 0;   // of all inputs
+  const std::size_t width_;  // numbers of its widest output for a row, as far as the network says
+  std::size_t first_ = 0;    // of those that are being computed, and the one behind the last
   std::size_t last_ = 0;
   sched::Rank rank_;
   bool has_begun_ = false;
