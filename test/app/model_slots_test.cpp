@@ -296,6 +296,19 @@ TEST_F(Slots, AnUnloadingWaitsForWhoUsesItAndTheNextOneLoadsItAnew) {
   EXPECT_EQ(slots->unload("nobody")->result->error().code, ErrorCode::kNotFound);
 }
 
+TEST_F(Slots, WhoWaitsForAnUnloadingHoldsUpNobodyElse) {
+  begin();
+  ModelHold used = load("alpha");
+  slots->unload("alpha");
+  const auto next = slots->ask("alpha");
+  settle();
+  EXPECT_NE(load("beta"), nullptr);
+  EXPECT_FALSE(next->result);
+  used.reset();
+  settle();
+  EXPECT_TRUE(next->result && *next->result);
+}
+
 TEST_F(Slots, AModelThatIsLoadedAgainHasItsAdaptersWhoseNamesLoadIt) {
   begin();
   ModelHold used = load("alpha");
@@ -371,6 +384,44 @@ TEST_F(Slots, SleepLastsUntilSomebodyWakesThem) {
   EXPECT_EQ(state("beta"), ModelState::kAsleep);
 }
 
+TEST_F(Slots, WhatSleepsBeforeItsTurnHoldsUpNobody) {
+  begin({.most_loaded = 1});
+  ModelHold used = load("alpha");
+  auto beta = slots->ask("beta");  // waits for room, and gamma for it
+  const auto gamma = slots->ask("gamma");
+  settle();
+  slots->sleep("gamma", false);
+  settle();
+  ASSERT_TRUE(gamma->result);
+  EXPECT_EQ(gamma->result->error().code, ErrorCode::kModelNotLoaded);
+  EXPECT_EQ(state("gamma"), ModelState::kAsleep);
+  used.reset();
+  settle();
+  EXPECT_TRUE(beta->result && *beta->result);
+  beta.reset();
+  EXPECT_NE(load("alpha"), nullptr);
+}
+
+TEST_F(Slots, WhatFailsToLoadWhileItIsPutToSleepSleeps) {
+  begin({.most_loaded = 1});
+  world.make_fails["beta"] = {ErrorCode::kIo, "a machine is starting", {}};
+  ModelHold used = load("alpha");
+  const auto wait = slots->ask("beta");
+  settle();
+  ASSERT_EQ(state("beta"), ModelState::kLoading);
+  const auto asleep = slots->sleep("beta", false);
+  settle();
+  used.reset();
+  settle();
+  EXPECT_TRUE(wait->result && !*wait->result);
+  EXPECT_TRUE(asleep->result && *asleep->result);
+  EXPECT_EQ(state("beta"), ModelState::kAsleep);
+  world.make_fails.clear();
+  slots->wake("beta");
+  settle();
+  EXPECT_EQ(state("beta"), ModelState::kLoaded);
+}
+
 TEST_F(Slots, WhatBreaksIsLoadedAgainUntilThatWorks) {
   begin({.reload_delay = 1ms});
   load("alpha");
@@ -439,6 +490,24 @@ TEST_F(Slots, AnUnknownNameIsLookedForOnceMore) {
   EXPECT_THAT(missing->result->error().message, HasSubstr("'alpha', 'delta'"));
   EXPECT_EQ(scans, 1);
   EXPECT_EQ(slots->known().size(), 2U) << "beta and gamma have gone";
+}
+
+TEST_F(Slots, WhatNobodyWaitsForAndHasNoFilesIsNotLoaded) {
+  begin({.most_loaded = 1}, [] { return models({"alpha", "beta"}); });
+  ModelHold used = load("alpha");
+  const auto beta = slots->ask("beta");
+  auto gamma = slots->ask("gamma");  // its turn comes after beta's
+  settle();
+  gamma.reset();                          // has gone
+  const auto other = slots->ask("beta");  // which is noticed when somebody comes
+  slots->look_again();
+  loop.restart();
+  while (slots->known().size() > 2) loop.run_one();
+  used.reset();
+  settle();
+  EXPECT_TRUE(beta->result && *beta->result);
+  EXPECT_TRUE(other->result && *other->result);
+  EXPECT_EQ(world.made, (std::vector<std::string>{"alpha", "beta"}));
 }
 
 TEST_F(Slots, AnEndAnswersAllWhoWait) {

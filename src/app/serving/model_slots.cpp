@@ -222,7 +222,9 @@ void ModelSlots::await_load(Slot& slot, const std::shared_ptr<ModelWait>& wait, 
   slot.loads.push_back({wait, Clock::now() + options_.load_timeout});
   sweep_waits();
   if (std::ranges::find(queue_, &slot) == queue_.end() && slot.state != ModelState::kLoading) queue_.push_back(&slot);
-  if (!std::exchange(is_loading_, true)) spawn(run_loads());
+  if (!std::exchange(is_loading_, true)) return spawn(run_loads());
+  // One that could not begin with the others may begin with this. A load that waits for room has nothing to look for.
+  if (std::ranges::find(slots_, ModelState::kLoading, &Slot::state) == slots_.end()) changed();
 }
 
 // One after the other.
@@ -295,7 +297,7 @@ void ModelSlots::settle_load(Slot& slot, const Result<void>& loaded) {
     for (const Slot::Waiting& waiting : waits) answer(waiting.wait, held);
     return;
   }
-  slot.state = ModelState::kUnloaded;
+  slot.state = std::exchange(slot.sleeps_then, false) ? ModelState::kAsleep : ModelState::kUnloaded;
   slot.is_unwanted = false;
   Error error = loaded.error();
   if (error.code != ErrorCode::kDraining) {

@@ -51,6 +51,7 @@ asio::awaitable<void> ModelSlots::sleep_all(std::vector<std::string> ids, bool n
     Slot& slot = *slot_of_id(id);
     if (slot.state == ModelState::kUnloaded || slot.state == ModelState::kAsleep) {
       slot.state = ModelState::kAsleep;
+      give_up_queued(slot);
       give_up_reload(slot);
       continue;
     }
@@ -138,7 +139,7 @@ asio::awaitable<void> ModelSlots::rescan() {
   is_scanning_ = false;
 }
 
-// What is loaded or in use stays until it is unloaded, also when its files are gone.
+// What is loaded or in use stays until it is unloaded, also when its files are gone, and so does what somebody waits for.
 void ModelSlots::put_found(std::vector<FoundModel> found) {
   std::vector<std::unique_ptr<Slot>> slots;
   for (FoundModel& model : found) {
@@ -153,7 +154,11 @@ void ModelSlots::put_found(std::vector<FoundModel> found) {
     slots.back()->is_gone = false;
   }
   for (auto& slot : slots_) {
-    if (slot == nullptr || (slot->state == ModelState::kUnloaded && slot->loads.empty())) continue;
+    if (slot == nullptr) continue;
+    if (slot->state == ModelState::kUnloaded && slot->loads.empty()) {
+      std::erase(queue_, slot.get());
+      continue;
+    }
     slot->is_gone = true;
     slots.push_back(std::move(slot));
   }
