@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 namespace braid::ranks {
 
@@ -43,6 +44,8 @@ class Channel {
   // The next message, in memory that is used again. kIo: the other side is gone, or says nothing for `limit`; none: for ever. At most
   // `most` bytes of it.
   Result<const Message*> receive(std::optional<std::chrono::milliseconds> limit = {}, std::uint64_t most = kMostBytes);
+  // Of the last one, with the memory, which is not used again then.
+  Bytes take_bytes() { return std::exchange(message_.bytes, {}); }
 
  private:
   Result<void> read(std::span<std::byte> out, std::optional<std::chrono::steady_clock::time_point> end);

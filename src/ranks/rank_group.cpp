@@ -265,8 +265,10 @@ void RankGroup::abandon() const {
     for (const Channel& line : *lines) line.hang_up();
 }
 
+// When an answer is missing, what comes later on these lines belongs to nothing that is asked: all of them end, which the watch tells.
 Result<void> RankGroup::hand_out(std::initializer_list<Parcel> parcels) {
-  const auto gone = [](Error error) {
+  const auto gone = [this](Error error) {
+    abandon();
     error.code = ErrorCode::kModelNotLoaded;
     return error;
   };

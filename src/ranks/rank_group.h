@@ -68,7 +68,7 @@ class RankGroup {
   std::size_t speaker() const { return static_cast<std::size_t>(Seat::speaker(options_.ranks, options_.stages)); }
 
   // What is handed out beside passes, as one message or several: returns when each rank has taken it, or has refused it. kUnsupported: one
-  // has; kModelNotLoaded: one is gone. Any thread, one at a time.
+  // has; kModelNotLoaded: one is gone, or does not answer, and the group with it. Any thread, one at a time.
   struct Parcel {
     Kind kind;
     std::span<const std::byte> bytes;

@@ -49,7 +49,8 @@ Result<OpenedModel> open_weights(const std::string& path) {
   return OpenedModel{files::GgufFile::from_contents(std::move(*contents)), std::move(*tensors)};
 }
 
-// What the server hands out while passes run: on a thread of its own, until this is destroyed.
+// What the server hands out while passes run: on a thread of its own, until this is destroyed. It may be as large as the weights, so nothing
+// of it stays in the channel.
 class SecondLine {
  public:
   SecondLine(Channel& server, RankModel& model) : server_(server), model_(model), thread_([this] { run(); }) {}
@@ -65,7 +66,7 @@ class SecondLine {
     while (const auto message = server_.receive({}, kMostHandedOut)) {
       Result<void> taken = Error{ErrorCode::kInternal, "", {}};
       try {
-        taken = take((*message)->kind, (*message)->bytes);
+        taken = take((*message)->kind, server_.take_bytes());
       } catch (const std::exception& error) {
         taken = Error{ErrorCode::kInternal, error.what(), {}};
       }
@@ -75,14 +76,13 @@ class SecondLine {
     }
   }
 
-  Result<void> take(Kind kind, std::span<const std::byte> bytes) {
+  Result<void> take(Kind kind, const Bytes& bytes) {
     if (kind == Kind::kAdapter) return model_.take_adapter(bytes);
     NewerWeights what;
     if (kind != Kind::kWeights || !read(bytes, what)) return Error{ErrorCode::kInternal, "what was handed out is not understood", {}};
     const auto tensors = server_.receive({}, kMostHandedOut);
     if (!tensors) return tensors.error();
-    const Bytes& file = (*tensors)->bytes;
-    return model_.take_weights(what, files::owned_bytes({file.begin(), file.end()}, "the newer weights"));
+    return model_.take_weights(what, files::owned_bytes(server_.take_bytes(), "the newer weights"));
   }
 
   Channel& server_;

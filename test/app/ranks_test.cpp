@@ -191,6 +191,21 @@ TEST(RankBlocks, WhatIsStoredInAnotherWayIsRefused) {
   EXPECT_FALSE(RankBlocks::of(groups_of(4), model::KvGroups::one(groups_of(2).layout(0)), 2));
 }
 
+TEST(RankChannels, GiveTheBytesOfAMessageAway) {
+  auto listener = Listener::open("127.0.0.1:0");
+  ASSERT_TRUE(listener);
+  Channel there = Channel::connect(listener->address()).value();
+  Channel here = listener->accept().value();
+  const Bytes sent(1000, std::byte{7});
+  for (const int message : {0, 1}) {
+    there.send(Kind::kTensors, sent).value();
+    const auto received = here.receive();
+    ASSERT_TRUE(received) << message;
+    EXPECT_EQ(here.take_bytes(), sent) << message;
+    EXPECT_EQ((*received)->bytes.capacity(), 0U) << message;
+  }
+}
+
 // Whoever connects with this greeting, and what it does then; without a word, it listens until the group ends. Likewise on its second line.
 using Deeds = std::function<void(Channel&)>;
 void listen(Channel& channel) {
@@ -380,6 +395,30 @@ TEST(RankGroups, ARankThatIsLostWhileSomethingIsHandedOutIsSaid) {
   ASSERT_TRUE(lost.has_error());
   EXPECT_EQ(lost.error().code, ErrorCode::kModelNotLoaded);
   EXPECT_THAT(lost.error().message, testing::HasSubstr("rank 1 of 2 is lost"));
+  EXPECT_TRUE(can_be_read(ranks.group->watch().handle(), std::chrono::seconds(60))) << "passes go on without it";
+}
+
+TEST(RankGroups, AnAnswerThatComesTooLateIsNotTakenForTheNextOne) {
+  std::promise<void> late;
+  const auto takes = [](Channel& channel) {
+    if (channel.receive()) (void)channel.send(Kind::kTaken, {});
+    listen(channel);
+  };
+  const auto takes_late = [&](Channel& channel) {
+    (void)channel.receive();
+    late.get_future().wait();
+    (void)channel.send(Kind::kTaken, {});  // to nobody
+    listen(channel);
+  };
+  const TwoRanks ranks({listen, takes_late}, {listen, takes}, {.load_limit = std::chrono::milliseconds(100)});
+  const auto lost = ranks.group->hand_out({{Kind::kAdapter, {}}});
+  late.set_value();
+  ASSERT_TRUE(lost.has_error());
+  EXPECT_EQ(lost.error().message, "rank 0 of 2 is lost: it does not answer");
+  const auto next = ranks.group->hand_out({{Kind::kAdapter, {}}});
+  ASSERT_TRUE(next.has_error());
+  EXPECT_EQ(next.error().code, ErrorCode::kModelNotLoaded);
+  EXPECT_TRUE(can_be_read(ranks.group->watch().handle(), std::chrono::seconds(60)));
 }
 
 TEST(RankGroups, ALoadTellsItsProgressAndCanBeGivenUp) {
