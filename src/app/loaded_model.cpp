@@ -208,7 +208,7 @@ RequestDefaults or_defaults(RequestDefaults own, const RequestDefaults& others) 
 
 bool draft_shares_blocks(const LoadedModel& loaded) {
   const model::LanguageModel& model = *loaded.language_model;
-  return loaded.draft != nullptr && model.saved_bytes() > model.kv_groups().block_bytes();
+  return loaded.draft != nullptr && model.saved_bytes() > model.record_groups().block_bytes();
 }
 
 Result<std::unique_ptr<kernels::ThreadTeam>> make_team(const ModelOptions& options) {

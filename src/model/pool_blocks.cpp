@@ -88,8 +88,9 @@ void LanguageModel::move_blocks(const step::StepPlan& plan, step::StepResult& re
 
 // Behind the model's own in the buffers, which begin as zeros.
 void LanguageModel::move_drafts(const step::StepPlan& plan) {
-  for (const step::BlockCopy& save : plan.saves) std::memset(save.bytes + kv_groups_.block_bytes(), 0, draft_bytes_);
-  drafts_.move(plan, kv_groups_.block_bytes());
+  const std::size_t own = record_groups().block_bytes();
+  for (const step::BlockCopy& save : plan.saves) std::memset(save.bytes + own, 0, draft_bytes_);
+  drafts_.move(plan, own);
 }
 
 }  // namespace braid::model
