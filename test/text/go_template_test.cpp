@@ -91,6 +91,9 @@ TEST(GoTemplate, NamesWhatIsWrongAndItsLine) {
   EXPECT_THAT(wrong("{{ $x }}"), HasSubstr("failed: the template, line 1: there is no variable '$x'"));
   EXPECT_THAT(wrong("{{ index .A 1 }}"), HasSubstr("failed: the template: 'index' wants"));
   EXPECT_THAT(wrong("{{ not 1 2 }}"), HasSubstr("'not' takes 1 arguments, not 2"));
+  const Value same = dict({{"L", list({1, 2})}, {"M", dict({{"k", 1}})}});
+  EXPECT_THAT(written("{{ eq 1 .L .L }}{{ eq .L .L }}", same), HasSubstr("failed: the template: 'eq' compares no lists and no objects"));
+  EXPECT_THAT(written("{{ ne .M nil }}{{ ne .M .M }}", same), HasSubstr("failed: the template: 'ne' compares no lists and no objects"));
   EXPECT_THAT(wrong("{{" + std::string(5000, '(') + "}}"), HasSubstr("parentheses nest too deeply"));
   std::string blocks;
   for (int i = 0; i < 1000; ++i) blocks += "{{ if 1 }}";
@@ -100,6 +103,17 @@ TEST(GoTemplate, NamesWhatIsWrongAndItsLine) {
   for (int i = 0; i < 6; ++i) loops += "{{ end }}";
   EXPECT_THAT(wrong(loops), HasSubstr("it loops too often"));
   EXPECT_THAT(wrong("{{ $x := \"eight by\" }}{{ range 60 }}{{ $x = print $x $x }}{{ end }}"), HasSubstr("writes too much"));
+}
+
+TEST(GoTemplate, PaysForObjectsThatItLooksThrough) {
+  ValueDict many;
+  for (int i = 0; i < 50'000; ++i) many.emplace_back("name " + std::to_string(i), i);
+  const Value root = dict({{"M", Value(std::move(many))}});
+  for (const std::string_view look : {"$.M.Missing", "(index $.M `name 7`)"}) {
+    const std::string once = "{{ range 10 }}{{ if " + std::string(look) + " }}{{ end }}{{ end }}";
+    EXPECT_EQ(written(once, root), "");
+    EXPECT_THAT(written("{{ range 1000 }}" + once + "{{ end }}", root), HasSubstr("it loops too often"));
+  }
 }
 
 Value says(const char* role, const char* words) { return dict({{"role", role}, {"content", words}}); }
@@ -163,6 +177,18 @@ TEST(GoChat, OfMessagesHasToolsCallsAndTheirAnswers) {
             "<|assistant|>{\"name\": \"add\", \"arguments\": {\"a\":1}}<|end|>\n<|tool|>add: 3<|end|>\n<|assistant|>");
   EXPECT_EQ(chat(kMessages, list({says("user", "hi")})), "<|user|>hi<|end|>\n<|assistant|>");
   EXPECT_EQ(chat(kMessages, list({says("user", "hi"), says("assistant", "Hel")})), "<|user|>hi<|end|>\n<|assistant|>Hel");
+}
+
+TEST(GoChat, IsWrittenWhateverFurtherVariablesAreCalled) {
+  const Value others = dict({{"Messages", list({dict({{"Role", "user"}, {"Content", "other"}})})},
+                             {"Tools", list({1})},
+                             {"System", "other"},
+                             {"Prompt", "other"},
+                             {"Response", "other"},
+                             {"Mood", "calm"}});
+  EXPECT_EQ(chat(kMessages, list({says("user", "hi")}), {}, others), "<|user|>hi<|end|>\n<|assistant|>");
+  EXPECT_EQ(chat("[{{ .System }}] {{ .Mood }} {{ .Prompt }}{{ .Tools }} = {{ .Response }}", list({says("user", "hi")}), {}, others),
+            "[] calm hi = ");
 }
 
 TEST(GoChat, KnowsWhetherThoughtsAreWanted) {

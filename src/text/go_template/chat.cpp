@@ -2,6 +2,9 @@
 
 #include "text/go_template/functions.h"
 
+#include <algorithm>
+#include <array>
+#include <iterator>
 #include <utility>
 
 namespace braid::text::go {
@@ -58,6 +61,12 @@ std::string system_of(const ValueList& messages) {
   return system;
 }
 
+// What the conversation itself is called.
+bool is_of_chat(std::string_view name) {
+  constexpr std::array<std::string_view, 5> kNames = {"Messages", "Tools", "System", "Prompt", "Response"};
+  return std::ranges::find(kNames, name) != kNames.end();
+}
+
 // "enable_thinking" and "reasoning_effort" are what requests say of it.
 void add_thinking(const Value& kwargs, ValueDict& root) {
   const Value* thinks = kwargs.find("enable_thinking");
@@ -98,7 +107,8 @@ Result<std::string> ChatProgram::render(const ChatPrompt& prompt) const {
   const auto* messages = prompt.messages.get_if<ValueList>();
   const ValueList none;
   ValueDict root;
-  if (const auto* kwargs = prompt.kwargs.get_if<ValueDict>()) root = *kwargs;
+  if (const auto* kwargs = prompt.kwargs.get_if<ValueDict>())
+    std::ranges::copy_if(*kwargs, std::back_inserter(root), [](const auto& member) { return !is_of_chat(member.first); });
   add_thinking(prompt.kwargs, root);
   root.emplace_back("Tools", prompt.tools);
   const ValueList all = joined(messages != nullptr ? *messages : none);

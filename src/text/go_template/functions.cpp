@@ -100,10 +100,12 @@ std::optional<int> compared(const Term& one, const Term& other) {
   return std::nullopt;
 }
 
-bool equal(const Term& one, const Term& other) {
+// Two lists or two objects are not compared, as in Go: who sends them and the template would choose how long that takes.
+Result<bool> equal(std::string_view name, const Term& one, const Term& other) {
   const std::optional<int> order = compared(one, other);
   if (order) return *order == 0;
-  if (one.is_list() && other.is_list()) return std::ranges::equal(one.items(), other.items());
+  const auto is_object = [](const Term& term) { return term.value().get_if<ValueDict>() != nullptr; };
+  if ((one.is_list() && other.is_list()) || (is_object(one) && is_object(other))) return wrong(name, "compares no lists and no objects");
   return !one.is_list() && !other.is_list() && one.value() == other.value();
 }
 
@@ -117,11 +119,19 @@ Result<Term> negation(Arguments arguments) { return Term(Value(!is_true(argument
 
 // The first one and any of the others.
 Result<Term> eq(Arguments arguments) {
-  const auto is_same = [&](const Term& other) { return equal(arguments[0], other); };
-  return Term(Value(std::ranges::any_of(arguments.subspan(1), is_same)));
+  for (const Term& other : arguments.subspan(1)) {
+    const Result<bool> same = equal("eq", arguments[0], other);
+    if (!same) return same.error();
+    if (*same) return Term(Value(true));
+  }
+  return Term(Value(false));
 }
 
-Result<Term> ne(Arguments arguments) { return Term(Value(!equal(arguments[0], arguments[1]))); }
+Result<Term> ne(Arguments arguments) {
+  const Result<bool> same = equal("ne", arguments[0], arguments[1]);
+  if (!same) return same.error();
+  return Term(Value(!*same));
+}
 
 template <class Holds>
 Result<Term> ordered(std::string_view name, Arguments arguments, Holds holds) {

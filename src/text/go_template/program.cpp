@@ -15,6 +15,7 @@ namespace {
 constexpr std::int64_t kMostSteps = 1'000'000;             // of one execution: nodes, turns of loops, calls
 constexpr std::size_t kReadBytes = 4096;                   // of a call's arguments, that are a step more
 constexpr std::size_t kWrittenBytes = 256;                 // likewise of what it makes
+constexpr std::size_t kReadMembers = 16;                   // likewise of an object that something is looked for in
 constexpr std::size_t kMostBytes = std::size_t{64} << 20;  // that are written
 
 // "ToolCallID" as JSON has it: "tool_call_id".
@@ -192,12 +193,13 @@ class Execution {
       if (!argument) return argument;
       if ((is_and || first.name == "or") && (i + 1 == count || is_true(*argument) != is_and)) return argument;
       if (argument->text() != nullptr) steps += argument->text()->size() / kReadBytes;
+      steps += argument->members() / kReadMembers;
       arguments.push_back(std::move(*argument));
     }
     Result<Term> called = call(first.name, arguments);
     if (called && called->text() != nullptr) steps += called->text()->size() / kWrittenBytes;
     if (const Result<void> paid = charge(steps, line); !paid) return paid.error();
-    return called ? with_fields(*called, first.fields) : called;
+    return called ? with_fields(*called, first.fields, line) : called;
   }
 
   Result<Term> value_of(const Operand& operand, const Term& dot, int line) {
@@ -205,24 +207,27 @@ class Execution {
       case Operand::Kind::kLiteral:
         return Term(Value(operand.literal));
       case Operand::Kind::kDot:
-        return with_fields(dot, operand.fields);
+        return with_fields(dot, operand.fields, line);
       case Operand::Kind::kVariable: {
         const Term* known = variable(operand.name);
         if (known == nullptr) return fault(line, fmt::format("there is no variable '{}'", operand.name));
-        return with_fields(*known, operand.fields);
+        return with_fields(*known, operand.fields, line);
       }
       case Operand::Kind::kFunction:
         return evaluate(Command{operand}, nullptr, dot, line);
       case Operand::Kind::kPipeline: {
         Result<Term> inner = evaluate(*operand.pipeline, dot);
-        return inner ? with_fields(*inner, operand.fields) : inner;
+        return inner ? with_fields(*inner, operand.fields, line) : inner;
       }
     }
     return Term();
   }
 
-  static Term with_fields(Term term, const std::vector<std::string>& fields) {
-    for (const std::string& field : fields) term = member(term, field);
+  Result<Term> with_fields(Term term, const std::vector<std::string>& fields, int line) {
+    for (const std::string& field : fields) {
+      if (const Result<void> paid = charge(term.members() / kReadMembers, line); !paid) return paid.error();
+      term = member(term, field);
+    }
     return term;
   }
 

@@ -45,6 +45,11 @@ class Term {
     if (const auto* dict = value_->get_if<ValueDict>()) return dict->size();
     return value_->is_null() ? std::optional<std::size_t>(0) : std::nullopt;
   }
+  // Of an object, that are gone through when one is looked for; 0 of others.
+  std::size_t members() const {
+    const auto* dict = value_->get_if<ValueDict>();
+    return dict != nullptr ? dict->size() : 0;
+  }
 
  private:
   explicit Term(std::shared_ptr<const Value> value) : value_(std::move(value)) {}
