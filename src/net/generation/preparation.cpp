@@ -80,6 +80,11 @@ struct Preparation {
   // Whether there is something that has to be waited for on the loop, before the prompt can be made.
   bool fetches() const { return model->images != nullptr && has_unfetched(*call); }
 
+  bool has_own_template() const {
+    const auto* chat = std::get_if<ChatPrompt>(&call->prompt);
+    return chat != nullptr && !chat->template_text.empty();
+  }
+
   Result<void> check_images() const {
     if (call->images.empty()) return {};
     if (model->images == nullptr) return cannot_see(*model, *call, seeing);
@@ -193,7 +198,8 @@ asio::awaitable<Result<Prepared>> prepare(Service& service, const Dialect& diale
   if (is_short && body.size() + dialect.recalled_bytes(*preparation.document, client) <= most) {
     result = preparation.read();
     if (!result) co_return result.error();
-    const bool is_little = bytes_to_encode(*preparation.call) <= most;  // of a query beside each of many documents it is not
+    // A query beside each of many documents is not little, nor is what a template of the request's own may do.
+    const bool is_little = bytes_to_encode(*preparation.call) <= most && !preparation.has_own_template();
     if (is_little && !preparation.call->wants_constraint() && preparation.call->stop_patterns.empty() && preparation.call->images.empty()) {
       result = preparation.encode();
       if (!result) co_return result.error();
