@@ -103,18 +103,22 @@ Result<std::shared_ptr<const ServedModel>> ModelAdapters::apply(std::shared_ptr<
 
 asio::awaitable<Result<void>> ModelAdapters::use_always(std::vector<std::string> paths) {
   std::vector<AdapterChoice> own;
-  for (const std::string& path : paths) {
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    const std::string& path = paths[i];
     const std::string name = own.empty() ? "own" : fmt::format("own-{}", own.size() + 1);
-    if (!has(name)) {  // or it was kept when the model was unloaded
+    // It was kept when the model was unloaded, unless the model has been made anew since, of other files.
+    const bool is_kept = has(name) && i < own_paths_.size() && own_paths_[i] == path;
+    if (!is_kept) {
       WeightSource source;
       source.path = path;
-      asio::awaitable<Result<AdapterFacts>> loading = load(name, std::move(source), false);
+      asio::awaitable<Result<AdapterFacts>> loading = load(name, std::move(source), true);
       const Result<AdapterFacts> loaded = co_await std::move(loading);
       if (!loaded) co_return Error{loaded.error().code, fmt::format("its adapter {}: {}", path, loaded.error().message), {}};
     }
     own.push_back(AdapterChoice{name});
   }
   own_ = std::move(own);
+  own_paths_ = std::move(paths);
   co_return Result<void>();
 }
 
@@ -171,7 +175,7 @@ Result<void> ModelAdapters::unload(std::string_view name) {
 
 std::shared_ptr<const KeptAdapters> ModelAdapters::keep() const {
   if (!had_any_) return nullptr;
-  auto kept = std::make_shared<KeptAdapters>(KeptAdapters{base_.digest, entries_, numbers_});
+  auto kept = std::make_shared<KeptAdapters>(KeptAdapters{base_.digest, entries_, numbers_, own_paths_});
   if (revisions_.base().revision.empty()) return kept;
   for (Entry& entry : kept->entries)
     if (entry.loaded->adapter->follows_weights()) entry.loaded = std::exchange(entry.of_first, nullptr);
@@ -192,6 +196,7 @@ asio::awaitable<void> ModelAdapters::restore(std::shared_ptr<const KeptAdapters>
   }
   entries_ = std::move(entries);
   numbers_ = kept->numbers;
+  own_paths_ = kept->own_paths;
 }
 
 // Those that were made for a group of processes that is gone, for the one that is in its place; what that does not take is left out.

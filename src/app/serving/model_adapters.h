@@ -27,9 +27,10 @@ struct KeptAdapters {
     std::shared_ptr<const LoadedAdapter> loaded;
     std::shared_ptr<const LoadedAdapter> of_first = {};  // as it was for the weights that were loaded, where it is that no more
   };
-  std::string base;            // digest of the weights for which they were made
-  std::vector<Entry> entries;  // in the order of their numbers
-  std::uint32_t numbers = 0;   // given out
+  std::string base;                         // digest of the weights for which they were made
+  std::vector<Entry> entries;               // in the order of their numbers
+  std::uint32_t numbers = 0;                // given out
+  std::vector<std::string> own_paths = {};  // of those that were part of the model
 };
 
 // Loop only, but for the making of adapters. All arguments outlive it; what it has given out may not.
@@ -78,6 +79,7 @@ class ModelAdapters final : public Adapters {
   std::weak_ptr<const AdaptedModel> plain_;  // the base as requests without adapters have it
   bool had_any_ = false;
   std::vector<AdapterChoice> own_;                                // that all requests use
+  std::vector<std::string> own_paths_;                            // of these, or of those when the model was unloaded
   const std::shared_ptr<char> alive_ = std::make_shared<char>();  // asked after a wait
 };
 
