@@ -1,4 +1,5 @@
 // Models whose long sequences have other angles from their beginning (LongRoPE): what outgrows the short ones is computed again.
+#include "sched/disk_rig.h"
 #include "sched/rig.h"
 
 namespace braid::sched::test {
@@ -34,6 +35,21 @@ TEST(LongAngles, StayApartInThePrefixCache) {
     rig.complete({prompt.begin(), prompt.begin() + length}, 14);
   }
   rig.run_to_end();
+}
+
+// Who outgrows the short ones has blocks of both kinds there.
+TEST(LongAngles, ComeBackFromDiskToSequencesThatHaveThem) {
+  const Folder folder;
+  SchedulerOptions options = tier_options(100, true);
+  options.stretch_beyond = 32;
+  for (int life = 0; life < 2; ++life) {
+    Server server(folder.path(), options);
+    for (const std::int32_t length : {60, 28}) {
+      const std::int32_t cached = server.cached(Rig::prompt_of(length, 7), 14);
+      EXPECT_EQ(cached, life == 0 ? 0 : (length - 1) / options.block_tokens * options.block_tokens) << length;
+    }
+    server.rig->run_to_end();
+  }
 }
 
 TEST(LongAngles, ReachSequencesThatGuess) {
