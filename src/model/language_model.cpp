@@ -362,6 +362,7 @@ void LanguageModel::place_drafts(std::size_t index, step::RowResult& row_result,
   const std::span<const DraftSource> sources = drafts_.sources(index);
   row_result.position = next_[row_result.slot];
   row_result.drafted = static_cast<std::int32_t>(sources.size());
+  row_result.is_cut = drafts_.is_cut(index);
   row_result.more_begin = static_cast<std::uint32_t>(result.more.size());
   for (const DraftSource source : sources) result.more.push_back({.source = source});
 }

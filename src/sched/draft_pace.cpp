@@ -88,14 +88,18 @@ std::int32_t DraftPace::drafts(DraftHistory& history, std::int32_t most) const {
   return std::min(most, kProbe);
 }
 
-void DraftPace::observe(DraftHistory& history, std::int32_t drafted, std::int32_t accepted, std::int32_t by_model) {
-  if (drafted == 0) return;
-  history.by_model += (static_cast<float>(by_model) / static_cast<float>(drafted) - history.by_model) * kShareWeight;
+// A guess that was cut was wrong: it counts among what is learned, not among what was drafted.
+void DraftPace::observe(DraftHistory& history, std::int32_t drafted, std::int32_t accepted, std::int32_t by_model, bool is_cut) {
   history.accepted += accepted;
   history.rejected += drafted - accepted;
-  history.record.observe(drafted, accepted, kOwnMemory);
-  all_.observe(drafted, accepted, kAllMemory);
-  if (accepted == drafted) history.patience = DraftHistory().patience;
+  const std::int32_t cut = is_cut ? 1 : 0;
+  const std::int32_t guessed = drafted + cut;
+  if (guessed == 0) return;
+  history.has_models = history.has_models || by_model + cut > 0;
+  history.by_model += (static_cast<float>(by_model + cut) / static_cast<float>(guessed) - history.by_model) * kShareWeight;
+  history.record.observe(guessed, accepted, kOwnMemory);
+  all_.observe(guessed, accepted, kAllMemory);
+  if (accepted == guessed) history.patience = DraftHistory().patience;
 }
 
 // Where nothing was guessed the model has read what it lacked of long texts, which happens once.
@@ -108,14 +112,14 @@ void DraftPace::observe(const step::DraftWork& work) {
 
 // In steps without guesses, so that all batches of a size count alike. One that took far longer than it should was disturbed by something else,
 // unless the one before did, too.
-void DraftPace::settle(const StepCost& cost, const StepShape& shape, std::int32_t rows, double tokens, double seconds) {
+void DraftPace::settle(const StepCost& cost, const StepShape& shape, std::int32_t rows, bool has_passes, double tokens, double seconds) {
   if (!cost.is_known() || rows == 0) return;
   StepShape alone = shape;
   alone.decode_rows = rows;
   const double plain = cost.decode_seconds(alone);
   if (plain <= 0.0) return;
   double& spare = spare_[batch_of(rows)];
-  if (shape.decode_rows == rows) {
+  if (shape.decode_rows == rows && !has_passes) {
     spare = std::min(spare + kMostLoss, kCredit);
     return;
   }

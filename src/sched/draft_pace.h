@@ -37,6 +37,7 @@ struct DraftHistory {
   std::int32_t accepted = 0;  // in all
   std::int32_t rejected = 0;
   float by_model = 0.5F;        // share of its guesses that a model made
+  bool has_models = false;      // any of them: before it guesses a model has read the text
   std::int32_t idle_steps = 0;  // since something was guessed, while it does not pay
   std::int32_t patience = 16;   // so many of them until it is tried again
 };
@@ -53,14 +54,15 @@ class DraftPace {
   // At most `most` for a sequence of this step. Counts its steps in which none are worth it.
   std::int32_t drafts(DraftHistory& history, std::int32_t most) const;
 
-  // Of `drafted` tokens a model had guessed `by_model`.
-  void observe(DraftHistory& history, std::int32_t drafted, std::int32_t accepted, std::int32_t by_model);
+  // Of `drafted` tokens a model had guessed `by_model`. With `is_cut` it had guessed one more behind them that its constraint ruled out.
+  void observe(DraftHistory& history, std::int32_t drafted, std::int32_t accepted, std::int32_t by_model, bool is_cut = false);
   void observe(const step::DraftWork& work);
 
   // A step of `rows` rows, and what was guessed for them, gave `tokens` and took `seconds`, with those of models that guess but not what these
   // read before. What it lost by the time that the tokens would have taken without guesses is held against what others of its size have gained:
-  // where they lose more than a hundredth of the time, nothing is guessed until that is made good.
-  void settle(const StepCost& cost, const StepShape& shape, std::int32_t rows, double tokens, double seconds);
+  // where they lose more than a hundredth of the time, nothing is guessed until that is made good. With `has_passes` a model guessed in it,
+  // whether anything of that was verified or not.
+  void settle(const StepCost& cost, const StepShape& shape, std::int32_t rows, bool has_passes, double tokens, double seconds);
 
  private:
   static constexpr double kMargin = 1.1;     // by which a guess must be worth more than it takes

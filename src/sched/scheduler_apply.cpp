@@ -191,7 +191,7 @@ void Scheduler::count(const Step& step, const StepShape& planned) {
   const auto rows = static_cast<std::int32_t>(step.plan.rows.size());
   const step::DraftWork& work = step.result.draft_work;
   const double reading = work.passes == 0 ? work.seconds : 0.0;  // of texts, once
-  if (options_.draft_tokens > 0) draft_pace_.settle(pace_.cost(), shape, rows, tokens, seconds - reading);
+  if (options_.draft_tokens > 0) draft_pace_.settle(pace_.cost(), shape, rows, work.passes > 0, tokens, seconds - reading);
   decode_rate_ += (tokens / seconds - decode_rate_) * (decode_rate_ == 0.0 ? 1.0 : kRateWeight);
 }
 
@@ -207,7 +207,7 @@ void Scheduler::count_drafts(Sequence& sequence, const step::RowResult& row, con
     if (i < accepted) ++counters_.drafts.accepted[static_cast<std::size_t>(source)][place];
     by_model += source == DraftSource::kDraft || source == DraftSource::kMtp ? 1 : 0;
   }
-  draft_pace_.observe(sequence.drafts, drafted, accepted, by_model);
+  draft_pace_.observe(sequence.drafts, drafted, accepted, by_model, row.is_cut && !row.finished);
 }
 
 // Also for a sequence that has been preempted meanwhile: its token is right, whatever becomes of its blocks.

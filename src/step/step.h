@@ -234,6 +234,7 @@ struct RowResult {
   // all that were drafted, of which the wrong ones say nothing but their source.
   std::int32_t position = 0;
   std::int32_t drafted = 0;
+  bool is_cut = false;           // a model had guessed more behind these, which the constraint rules out
   std::uint32_t more_begin = 0;  // into StepResult::more
   std::uint32_t more_count = 0;
   std::exception_ptr failure = nullptr;

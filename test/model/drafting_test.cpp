@@ -185,15 +185,26 @@ TEST(ConstraintPath, CutsWhatIsNotAllowedAndAddsWhatAloneIs) {
   EXPECT_THAT(kept({7, 9}, 3), ElementsAre(7, 9, 3));
 }
 
+// What comes after the 7.
+class Paths final : public Constraint {
+ public:
+  std::unique_ptr<ConstraintState> start(std::span<const TokenId>) const override {
+    auto path = std::make_unique<Path>();
+    path->accept(7);
+    return path;
+  }
+};
+
 class Throwing final : public Drafter {
  public:
   void draft(std::span<DraftWish> wishes) override {
     ++asked;
     if (throws) throw std::runtime_error("no");
-    wishes[0].guesses[0] = 5;
+    wishes[0].guesses[0] = guess;
     wishes[0].count = 1;
   }
   bool throws = true;
+  TokenId guess = 5;
   int asked = 0;
 };
 
@@ -220,6 +231,28 @@ TEST(Drafts, OfADrafterThatThrowsAreMissingAndItIsNotAskedForEver) {
   drafter->throws = true;
   for (int i = 0; i < 9; ++i) make();
   EXPECT_EQ(drafter->asked, 5) << "three failures in a row are enough";
+}
+
+TEST(Drafts, SayWhetherTheConstraintCutThem) {
+  const auto drafter = std::make_shared<Throwing>();
+  drafter->throws = false;
+  Drafts drafts(1, 32, drafter);
+  std::vector<Slot> slots(1);
+  step::SlotStart start = start_with(DraftMethod::kDraft);
+  start.constraint = std::make_shared<Paths>();
+  slots[0].start(start, {}, {});
+  drafts.start(start, {});
+  const auto make = [&](TokenId guess) {
+    drafter->guess = guess;
+    drafts.clear();
+    drafts.add(0, 1, {});
+    drafts.make(slots);
+    return drafts.is_cut(0);
+  };
+  EXPECT_TRUE(make(5));
+  EXPECT_TRUE(drafts.of(0).empty());
+  EXPECT_FALSE(make(8));
+  EXPECT_THAT(drafts.of(0), ElementsAre(8));
 }
 
 }  // namespace

@@ -120,7 +120,7 @@ TEST(DraftPace, NeverLosesMoreThanAHundredthOfTheTime) {
     for (int row = 0; row < kRows; ++row) shape.add_decode(100, drafted);
     const double taken = plain + 8e-3 * kRows * drafted;
     pace.observe(history, drafted, accepted, 0);
-    pace.settle(cost, shape, kRows, kRows * (1.0 + accepted), taken);
+    pace.settle(cost, shape, kRows, drafted > 0, kRows * (1.0 + accepted), taken);
     guessing += drafted > 0 ? 1 : 0;
     seconds += taken;
     tokens += kRows * (1.0 + accepted);
@@ -135,14 +135,44 @@ TEST(DraftPace, OfOneSizeOfBatchIsNotHeldBackByAnother) {
   DraftHistory history = history_of(pace, 40, 4, 4);
   StepShape guessed;
   for (int row = 0; row < 4; ++row) guessed.add_decode(100, 4);
-  for (int step = 0; step < 20; ++step) pace.settle(cost, guessed, 4, 4.0, cost.decode_seconds(guessed));
+  for (int step = 0; step < 20; ++step) pace.settle(cost, guessed, 4, true, 4.0, cost.decode_seconds(guessed));
   pace.begin_step(cost, rows(4), false);
   EXPECT_EQ(pace.drafts(history, 4), 0);
   pace.begin_step(cost, rows(1), false);
   EXPECT_EQ(pace.drafts(history, 4), 4);
-  for (int step = 0; step < 6800; ++step) pace.settle(cost, rows(4), 4, 4.0, 14e-3);
+  for (int step = 0; step < 6800; ++step) pace.settle(cost, rows(4), 4, false, 4.0, 14e-3);
   pace.begin_step(cost, rows(4), false);
   EXPECT_GT(pace.drafts(history, 4), 0) << "and is tried again";
+}
+
+// A model guesses what the mask rules out: nothing is verified, and the time is gone.
+TEST(DraftPace, GuessesThatAreCutCostTheirTime) {
+  DraftPace pace(4);
+  const StepCost cost = cost_of(10e-3, 1e-3);
+  DraftHistory history = history_of(pace, 40, 4, 4);
+  const double taken = 1.5 * cost.decode_seconds(rows(1));
+  for (int step = 0; step < 20; ++step) pace.settle(cost, rows(1), 1, true, 1.0, taken);
+  pace.begin_step(cost, rows(1), false);
+  EXPECT_EQ(pace.drafts(history, 4), 0);
+  for (int step = 0; step < 6800; ++step) pace.settle(cost, rows(1), 1, false, 1.0, taken);
+  pace.begin_step(cost, rows(1), false);
+  EXPECT_GT(pace.drafts(history, 4), 0) << "steps in which no model guessed make it good";
+}
+
+TEST(DraftPace, GuessesThatAreCutWereWrong) {
+  DraftPace pace(4);
+  DraftHistory history;
+  for (int i = 0; i < 40; ++i) pace.observe(history, 0, 0, 0, true);
+  pace.begin_step(cost_of(10e-3, 1e-3), rows(1), false);
+  EXPECT_EQ(pace.drafts(history, 4), 0);
+  EXPECT_EQ(history.rejected, 0) << "nobody is told of them";
+  EXPECT_TRUE(history.has_models);
+  DraftHistory second;
+  DraftPace other(4);
+  for (int i = 0; i < 40; ++i) other.observe(second, 1, 1, 1, true);
+  other.begin_step(cost_of(10e-3, 1e-3), rows(1), false);
+  EXPECT_EQ(other.drafts(second, 4), 1) << "the one before it was right";
+  EXPECT_EQ(second.accepted, 40);
 }
 
 // Through the scheduler: what the request says bounds what its rows may draft.

@@ -106,6 +106,7 @@ void Drafts::ask(Asked& asked) {
   for (std::size_t i = 0; i < asked.wishes.size(); ++i) {
     Row& row = rows_[asked.wishing[i]];
     row.count = std::min(asked.wishes[i].count, row.room);
+    row.by_drafter = true;
     work_.passes = std::max(work_.passes, static_cast<std::int32_t>(row.count));
     work_.read += static_cast<std::int32_t>(asked.wishes[i].read);
     if (asked.wishes[i].read > kUsualRead) reads_text = true;
@@ -120,8 +121,11 @@ void Drafts::restrict(Row& row, const Slot& slot) {
   const auto in_vocab = [this](TokenId token) { return token >= 0 && token < vocab_; };
   row.count = static_cast<std::size_t>(std::ranges::find_if_not(guesses.first(row.count), in_vocab) - guesses.begin());
   try {
-    if (const std::unique_ptr<ConstraintState> ahead = slot.look_ahead())
+    if (const std::unique_ptr<ConstraintState> ahead = slot.look_ahead()) {
+      const std::size_t guessed = row.count;
       row.count = keep_to_constraint(*ahead, guesses, row.count, std::span(sources_).subspan(row.begin, row.room), mask_);
+      row.is_cut = row.by_drafter && row.count < guessed;
+    }
   } catch (...) {
     row.count = 0;  // the row itself will come upon it
   }

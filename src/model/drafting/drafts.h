@@ -42,6 +42,8 @@ class Drafts {
 
   std::span<const TokenId> of(std::size_t row) const { return std::span(guesses_).subspan(rows_[row].begin, rows_[row].count); }
   std::span<const DraftSource> sources(std::size_t row) const { return std::span(sources_).subspan(rows_[row].begin, rows_[row].count); }
+  // A drafter had guessed more, which the row's constraint rules out.
+  bool is_cut(std::size_t row) const { return rows_[row].is_cut; }
 
   // What drafters took of this step.
   const step::DraftWork& work() const { return work_; }
@@ -58,6 +60,8 @@ class Drafts {
     std::span<const std::int32_t> blocks;
     std::size_t begin = 0;  // in guesses_
     std::size_t count = 0;
+    bool by_drafter = false;
+    bool is_cut = false;
   };
 
   // Who guesses what texts do not tell.
