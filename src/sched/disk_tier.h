@@ -82,6 +82,12 @@ class DiskTier {
   // The same of what a group has of the last block of a sequence, which has this key and need not be in the index.
   void save(cache::BlockId block, std::int32_t group, const cache::PrefixKey& key, const cache::SequenceView& sequence);
 
+  // There are buffers for what the disk lacks of the block with this key; with `leaves_some` without those that restorations are to have.
+  bool has_room(const cache::PrefixKey& key, bool leaves_some) const {
+    const std::size_t missing = missing_groups(key);
+    return missing == 0 || missing + (leaves_some ? reserved_buffers_ : 0) <= store_.free_buffers();
+  }
+
   // For kv_verify: compares what the group has of this block of the index, which has just been computed, with the disk's, if the disk has
   // it, and aborts the process when they differ. False when it does not, or there is no buffer. `what` says what is compared.
   bool verify(cache::BlockId node, std::int32_t group, std::string what);

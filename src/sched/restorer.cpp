@@ -38,6 +38,7 @@ bool Restorer::begin(Sequence& sequence, double prefill_rate) {
 }
 
 void Restorer::load(SequenceMap& batch, step::StepPlan& plan, std::vector<Sequence*>& loading, std::vector<Sequence*>& restored) {
+  is_loading_ = false;
   for (auto& [rank, sequence] : batch) {
     if (sequence.phase != SequencePhase::kRestoring) continue;
     if (groups_.any_window()) move_window(sequence, groups_, places_to_restore(sequence));
@@ -48,7 +49,10 @@ void Restorer::load(SequenceMap& batch, step::StepPlan& plan, std::vector<Sequen
       sequence.progress.name();
       loading.push_back(&sequence);
     }
-    if (!sequence.restoration->has_ended()) continue;
+    if (!sequence.restoration->has_ended()) {
+      is_loading_ = true;
+      continue;
+    }
     if (sequence.restoration->state_blocks > 0) {  // and it goes on from there, not from what the pool had
       count(sequence, sequence.restoration->tokens - sequence.restoration->begin * block_tokens_);
       sequence.fork_source.clear();
@@ -91,15 +95,16 @@ bool Restorer::give_up(SequenceMap& batch, std::chrono::steady_clock::time_point
 
 // Whether they are published or not: where the pool has evicted the beginning of a sequence with a window, the tree takes nothing more of
 // it, but the disk does.
-void Restorer::save_full(Sequence& sequence) {
-  for (std::int32_t end = (sequence.progress.saved() + 1) * block_tokens_; end <= sequence.progress.computed(); end += block_tokens_) {
+void Restorer::save_full(Sequence& sequence, std::int32_t positions) {
+  for (std::int32_t end = (sequence.progress.saved() + 1) * block_tokens_; end <= positions; end += block_tokens_) {
     const auto begin = static_cast<std::size_t>(end - block_tokens_);
-    sequence.saved_key = index_.next_key(sequence.saved_key, sequence.view(), begin);
+    const cache::PrefixKey key = index_.next_key(sequence.saved_key, sequence.view(), begin);
+    if (!tier_.has_room(key, is_loading_)) return;
     sequence.blocks.for_each([&](const cache::BlockTable& table, std::int32_t group) {
       const cache::BlockId block = table[sequence.progress.saved()];
-      if (block != cache::BlockTable::kAbsent)
-        tier_.save(block, group, sequence.saved_key, sequence.view().first(static_cast<std::size_t>(end)));
+      if (block != cache::BlockTable::kAbsent) tier_.save(block, group, key, sequence.view().first(static_cast<std::size_t>(end)));
     });
+    sequence.saved_key = key;
     sequence.progress.save();
   }
 }

@@ -35,8 +35,9 @@ class Restorer {
   // Ends restorations that the disk has given nothing for since then: these sequences compute the rest. True when there were any.
   static bool give_up(SequenceMap& batch, std::chrono::steady_clock::time_point since);
 
-  // All full blocks of it that have come back.
-  void save_full(Sequence& sequence);
+  // The full blocks of its first `positions`, which have come back, in order: as many as there are buffers for, the others when it is called
+  // again.
+  void save_full(Sequence& sequence, std::int32_t positions);
 
   std::uint64_t hit_tokens() const { return hit_tokens_; }
 
@@ -52,6 +53,7 @@ class Restorer {
   const bool disk_always_;
   DiskTier tier_;
   RestoreChoice choice_;
+  bool is_loading_ = false;           // somebody is restored
   std::vector<cache::BlockId> path_;  // reused
   std::uint64_t hit_tokens_ = 0;
 };

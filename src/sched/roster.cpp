@@ -171,10 +171,16 @@ void Roster::count_reuse(Sequence& sequence) {
 void Roster::publish(Sequence& sequence) {
   publish_full(sequence);
   if (sequence.state != nullptr) publish_states(sequence, kNoNode);
-  if (write_through_ && restorer_ && !awaits_drafts(sequence)) restorer_->save_full(sequence);
+  if (!write_through_ || !restorer_) return;
+  if (!awaits_drafts(sequence)) {
+    restorer_->save_full(sequence, sequence.progress.computed());
+  } else if (sequence.drafts.has_models) {
+    restorer_->save_full(sequence, sequence.progress.computed() - block_tokens_);
+  }
 }
 
-// A model that guesses reads what it lacks of the text when guesses are wanted, which is later than it is published.
+// A model that guesses reads what it lacks of the text when guesses are wanted, which is later than it is published. Once it guesses it is
+// behind by what the last step brought.
 bool Roster::awaits_drafts(const Sequence& sequence) const {
   const DraftMethod method = sequence.speculation.method;
   return has_drafts_ && (method == DraftMethod::kAuto || method == DraftMethod::kDraft);
@@ -304,7 +310,7 @@ void Roster::remove(Sequence& sequence, bool is_cancelled) {
   queue_.forget(sequence);
   sequence.phase = SequencePhase::kDone;
   sequence.restoration.reset();
-  if (write_through_ && restorer_ && awaits_drafts(sequence) && !sequence.blocks.empty()) restorer_->save_full(sequence);
+  if (write_through_ && restorer_ && !sequence.blocks.empty()) restorer_->save_full(sequence, sequence.progress.computed());
   stop_sharing(sequence);
   if (!sequence.progress.is_in_flight()) settle(sequence);
 }

@@ -76,6 +76,21 @@ TEST(DiskTier, WriteThroughSurvivesARestart) {
   server.rig->run_to_end();
 }
 
+// What found none when it was full is written when there are some.
+TEST(DiskTier, WriteThroughWaitsForBuffers) {
+  const Folder folder;
+  Server server(folder.path(), tier_options(100, true));
+  std::vector<store::BlockStore::PendingRecord> hoarded;
+  while (server.store->free_buffers() > 0) hoarded.push_back(*server.store->begin_write({1, 2}, {}));
+  Client& client = server.rig->submit(Rig::prompt_of(100, 1), 30);
+  ASSERT_TRUE(server.rig->run_until([&] { return client.take(), !client.tokens.empty(); }));
+  ASSERT_FALSE(client.finished());
+  hoarded.clear();
+  EXPECT_TRUE(server.rig->run_until([&] { return client.take(), client.finished(); }));
+  server.rig->run_to_end();
+  EXPECT_EQ(server.store->stats().writes, 32U) << "129 positions";
+}
+
 // Whose blocks neither the pool nor the window holds at once: they are loaded as a prefill would compute them, and let go of.
 TEST(DiskTier, PromptsLongerThanTheirWindowAndThePoolComeBack) {
   for (const bool write_through : {true, false}) {
