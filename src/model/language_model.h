@@ -114,8 +114,12 @@ class LanguageModel final : public step::StepExecutor {
   bool has_heads() const { return heads_ != nullptr && options_.eagle == nullptr; }
   bool has_eagle() const { return heads_ != nullptr && options_.eagle != nullptr; }
   std::uint64_t eagle_bytes() const { return has_eagle() ? heads_weights_->packed_bytes : 0; }  // of its weights
-  // Of the weights that it was loaded with, which its own head guesses with whatever revision is current; 0: it has none.
-  std::uint64_t kept_bytes() const { return has_heads() ? heads_weights_->packed_bytes : 0; }
+  // Of the weights that it was loaded with, which a head guesses with whatever revision is current: its own, or one that has no embedding. 0:
+  // there is no such head.
+  std::uint64_t kept_bytes() const {
+    const bool borrows = has_eagle() && options_.eagle->shape.input.name.empty();
+    return has_heads() || borrows ? weight_bytes_ : 0;
+  }
   // Bytes of the pool, of which `promised` are in use, that have no pages yet. Any thread.
   std::uint64_t untouched_kv_bytes(std::uint64_t promised) const;
 

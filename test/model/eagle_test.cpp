@@ -302,6 +302,7 @@ TEST_F(EagleAnswers, ChangeNoBit) {
     for (const int threads : {1, 3}) {
       const auto model = load_from(file, with_head(head, file, threads));
       ASSERT_TRUE(model->has_eagle());
+      EXPECT_EQ(model->kept_bytes(), model->weight_bytes()) << "it has no embedding of its own";
       const Said guessed = answer(*model, sampling, 5, DraftMethod::kDraft);
       EXPECT_TRUE(guessed == plain) << threads << " threads";
       EXPECT_GT(guessed.drafted, 0) << "it guesses";
