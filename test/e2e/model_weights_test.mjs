@@ -310,6 +310,22 @@ test("adapters go on with newer weights, but for those that follow from them", a
   await frees_everything(server.url);
 });
 
+// All have been read when the first one goes on; what loads adapters waits for them at most.
+test("updates, and a load of an adapter, that are asked for at once follow one another", async (t) => {
+  const folder = temporaryFolder(t);
+  for (const seed of [1, 2]) write_adapter(path.join(folder, `a${seed}`), seed);
+  const server = await serve(t, ["--kv-memory", "128M", "--adapter-dir", folder]);
+  const load = async (name) => json(await post(`${server.url}/v1/adapters`, { name, path: name }));
+  const older = await open(server);
+  const [facts] = await Promise.all([Promise.all([1, 2, 3].map((seed) => update(server, norm(seed)))), load("a1"), older()]);
+  assert.deepEqual(facts.map(({ updates }) => updates).sort(), [1, 2, 3]);
+  const newest = facts.find(({ updates }) => updates === 3);
+  assert.equal((await load("a2")).base, "braid-demo");
+  for (const model of ["a1", "a2"]) assert.ok((await ask(server, { model })).fingerprint.includes(`-${newest.revision}+`));
+  assert.ok((await ask(server)).fingerprint.endsWith(newest.revision));
+  await frees_everything(server.url);
+});
+
 // Each answer is the solo answer of the revision that it tells.
 test("a storm of answers while the weights are updated", async (t) => {
   const server = await serve(t, ["--kv-memory", "128M", "--speculate", "off"]);

@@ -51,7 +51,7 @@ class ModelRevisions {
   // Of what is submitted: the same adapters on the base that is current now; as it is where that cannot be.
   AdapterUse newer(const AdapterUse& submitted);
 
-  // Of whatever changes what may be used: loads of adapters, updates of the weights.
+  // Of whatever changes what may be used: loads of adapters, updates of the weights. Who has it waits for nobody who uses any of it.
   Turns turns;
 
  private:

@@ -80,11 +80,15 @@ asio::awaitable<Result<WeightFacts>> ModelWeights::update(WeightSource source, U
   const std::weak_ptr<char> alive = alive_;
   const Error gone{ErrorCode::kDraining, "the model is being unloaded", {}};
   // Named, because g++ 12 destroys some temporaries of such an expression twice.
-  asio::awaitable<Turns::Turn> taking = revisions_.turns.take();
-  const Turns::Turn turn = co_await std::move(taking);
+  asio::awaitable<Turns::Turn> following = updates_.take();
+  const Turns::Turn place = co_await std::move(following);
   if (alive.expired()) co_return gone;
+  // Loads of adapters go on meanwhile: who uses older weights may wait for one. Nothing but an update makes others of them.
   asio::awaitable<void> leaving = revisions_.older_gone();
   co_await std::move(leaving);
+  if (alive.expired()) co_return gone;
+  asio::awaitable<Turns::Turn> taking = revisions_.turns.take();
+  const Turns::Turn turn = co_await std::move(taking);
   if (alive.expired()) co_return gone;
   auto making = [](model::LanguageModel& model, std::shared_ptr<const model::LoadedTensors> tensors,
                    std::shared_ptr<const model::Decoder> older,

@@ -3,6 +3,7 @@
 
 #include "app/serving/model_adapters.h"
 #include "app/serving/model_revisions.h"
+#include "app/serving/turns.h"
 #include "braid/weights.h"
 #include "model/language_model.h"
 #include "model/loaded_tensors.h"
@@ -49,6 +50,7 @@ class ModelWeights final : public LiveWeights {
   const Hooks hooks_;
   Digests digests_;
   WeightFacts facts_;
+  Turns updates_;
   const std::shared_ptr<char> alive_ = std::make_shared<char>();  // asked after a wait
 };
 

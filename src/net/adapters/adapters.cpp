@@ -43,7 +43,7 @@ http::Response facts_of(const ServedModel& base, const AdapterFacts& facts) {
 // The base that adapters are asked for, in use.
 Result<ModelHold> base_of(const ServiceStatus& status, const std::string& name) {
   if (const Result<void> serves = check_service(status); !serves) return serves.error();
-  Result<ModelHold> base = take_model(status, AskedModel{name});
+  Result<ModelHold> base = take_model(status, {.name = name, .is_bare = true});
   if (!base) return base;
   if (*base == nullptr) return Error{ErrorCode::kNotFound, fmt::format("the model '{}' is not loaded", name), "model"};
   if ((*base)->adapters == nullptr) return invalid_argument(fmt::format("the model '{}' takes no adapters", (*base)->id), "model");

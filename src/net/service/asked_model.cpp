@@ -55,9 +55,17 @@ Result<void> read_choices(const Value& value, const std::string& path, std::stri
   return {};
 }
 
+Result<ModelHold> without_adapters(ModelHold base, std::span<const AdapterChoice> choices) {
+  for (const AdapterChoice& choice : choices)
+    if (!base->adapters->has(choice.name))
+      return Error{ErrorCode::kNotFound, fmt::format("the adapter '{}' is not loaded", choice.name), "adapter"};
+  return base;
+}
+
 // What a base is with the adapters that are asked for, and with none: the revision of its weights that is current now.
-Result<ModelHold> with_adapters(ModelHold base, std::span<const AdapterChoice> choices) {
+Result<ModelHold> with_adapters(ModelHold base, std::span<const AdapterChoice> choices, bool is_bare) {
   if (base->adapters != nullptr) {
+    if (is_bare) return without_adapters(std::move(base), choices);
     Adapters& adapters = *base->adapters;
     return adapters.apply(std::move(base), choices);
   }
@@ -105,11 +113,11 @@ Result<ModelHold> take_model(const ServiceStatus& status, const AskedModel& aske
   if (status.host == nullptr || status.models.find_network(name) != nullptr) {
     const Result<const ServedModel*> found = find_model(status.models, name);
     if (!found) return found.error();
-    return with_adapters(ModelHold(ModelHold(), *found), choices);  // it outlives all that use it
+    return with_adapters(ModelHold(ModelHold(), *found), choices, asked.is_bare);  // it outlives all that use it
   }
   ModelHold base = status.host->take(name, asked.keep_alive);
   if (base == nullptr) return base;
-  return with_adapters(std::move(base), choices);
+  return with_adapters(std::move(base), choices, asked.is_bare);
 }
 
 asio::awaitable<Result<ModelHold>> await_model(const ServiceStatus& status, Abandonment& abandonment, AskedModel asked) {
@@ -123,7 +131,7 @@ asio::awaitable<Result<ModelHold>> await_model(const ServiceStatus& status, Aban
   // In use from now on. What its name means may be an adapter of it, which it has only now.
   const ModelHold loaded = **wait->result;
   if (adapted_name(status.models, asked.name)) co_return take_model(status, asked);
-  co_return with_adapters(loaded, asked.adapters);
+  co_return with_adapters(loaded, asked.adapters, asked.is_bare);
 }
 
 }  // namespace braid::net

@@ -20,6 +20,7 @@ struct AskedModel {
   std::string name;  // empty: any
   std::optional<KeepAlive> keep_alive = {};
   std::vector<AdapterChoice> adapters = {};
+  bool is_bare = false;  // the base of what is named, which an update of its weights does not wait for
 };
 
 // What `body`, an object, names in its members `model`, and in `adapter` and `lora`, which are taken out of it.

@@ -38,7 +38,7 @@ Result<Target> find_target(const ServiceStatus& status, const std::string& name)
     return Target{network->id, network->weights, {}};
   }
   if (const Result<void> serves = check_service(status); !serves) return serves.error();
-  Result<ModelHold> hold = take_model(status, AskedModel{name});
+  Result<ModelHold> hold = take_model(status, {.name = name, .is_bare = true});
   if (!hold) return hold.error();
   if (*hold == nullptr) return Error{ErrorCode::kNotFound, fmt::format("the model '{}' is not loaded", name), "model"};
   const ServedModel& model = **hold;
