@@ -35,6 +35,11 @@ class Counter final : public Predictor {
     last = draw;
     last_priority = priority;
     ++acts;
+    if (huge) {
+      Tensor actions{.type = ElementType::kInt64, .shape = {1 << 20, 33}, .floats = {}, .integers = {}};
+      const Tensor one = Tensor::zeros(ElementType::kFloat32, {1});
+      return std::make_unique<Ready>(std::vector<Tensor>{std::move(actions), one, one, one});
+    }
     const std::int64_t rows = given[0]->shape[0];
     Tensor actions = Tensor::zeros(ElementType::kInt64, {rows});
     Tensor log_probabilities = Tensor::zeros(ElementType::kFloat32, {rows});
@@ -50,6 +55,7 @@ class Counter final : public Predictor {
   }
 
   bool is_policy = true;
+  bool huge = false;  // actions are of a shape that no answer has
   ActionDraw last;
   std::int32_t last_priority = 0;
   int acts = 0;
@@ -159,6 +165,22 @@ TEST_F(Acting, SessionsKeepStatesSeedAndStep) {
   EXPECT_NE(reset.find(R"("step":0)"), std::string::npos);
   EXPECT_NE(act(body + R"(,"session_end":true})").find(R"("actions":[1])"), std::string::npos);
   EXPECT_NE(act(body + "}").find(R"("actions":[0])"), std::string::npos);
+}
+
+TEST_F(Acting, HasAnAnswerOfBoundedLengthAndASessionStaysAsItWas) {
+  const std::string body = R"({"model":"counter","observations":[[0,0]],"session":"a"})";
+  act(body);
+  server.on_loop([&] { counter.huge = true; });
+  for (const std::string& asked : {body, std::string(R"({"model":"counter","observations":[[0,0]]})")}) {
+    const std::string refusal = act(asked, 400);
+    EXPECT_NE(refusal.find(asked == body ? "the outputs have 34603010 numbers" : "the outputs have 34603011 numbers"), std::string::npos)
+        << refusal;
+    EXPECT_NE(refusal.find(R"("param":"observations")"), std::string::npos) << refusal;
+  }
+  server.on_loop([&] { counter.huge = false; });
+  const std::string next = act(body);
+  EXPECT_NE(next.find(R"("actions":[1])"), std::string::npos) << next;
+  EXPECT_NE(next.find(R"("step":1})"), std::string::npos) << next;
 }
 
 TEST_F(Acting, NamesTheFieldThatIsWrong) {

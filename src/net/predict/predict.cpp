@@ -31,9 +31,6 @@ namespace {
 
 namespace asio = boost::asio;
 
-// Numbers of an answer: as text some hundred MB.
-constexpr std::size_t kMostAnswered = std::size_t{1} << 25;
-
 struct Wanted {
   const ServedNetwork* network = nullptr;
   std::string revision = {};  // of the network, when it was asked
@@ -195,17 +192,13 @@ asio::awaitable<Result<Document>> predict(Service& service, http::Connection& co
   if (!pending) co_return pending.error();
   const Result<std::vector<Tensor>> outputs = co_await outputs_of(service, connection, deadlines, asker, **pending);
   if (!outputs) co_return outputs.error();
-  std::size_t values = 0;
-  for (const Tensor& tensor : *outputs) values += static_cast<std::size_t>(value_count(tensor.shape));
-  if (values > kMostAnswered)
-    co_return invalid_argument(
-        fmt::format("the outputs have {} numbers, and an answer at most {}: ask for fewer rows or outputs at once", values, kMostAnswered),
-        "outputs");
+  const Result<std::size_t> values = answered_numbers(*outputs, "outputs");
+  if (!values) co_return values.error();
   Document document{{}, wanted->as_file};
   std::function<void()> writing = [&] { document.text = wanted->as_file ? file_of(*wanted, *outputs) : document_of(*wanted, *outputs); };
   constexpr std::size_t kBytesOfValue = 12;
   const Result<void> written =
-      co_await run_text(service, connection, deadlines, Progress::kStarted, values * kBytesOfValue, std::move(writing));
+      co_await run_text(service, connection, deadlines, Progress::kStarted, *values * kBytesOfValue, std::move(writing));
   if (!written) co_return written.error();
   co_return std::move(document);
 }

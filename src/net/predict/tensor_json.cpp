@@ -23,6 +23,7 @@ static_assert(std::endian::native == std::endian::little, "packed tensors are co
 
 constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 constexpr std::int64_t kMostValues = std::int64_t{1} << 32;
+constexpr std::size_t kMostAnswered = std::size_t{1} << 25;  // as text some hundred MB
 
 std::size_t element_bytes(ElementType type) { return type == ElementType::kFloat32 ? sizeof(float) : sizeof(std::int64_t); }
 
@@ -189,6 +190,15 @@ Tensor widened(TensorShape shape, const char* bytes) {
 Result<Tensor> read_tensor(const Value& value, const TensorSignature& signature, const std::string& path) {
   if (const auto* dict = value.get_if<ValueDict>()) return read_packed(*dict, signature, path);
   return ListReader(signature).read(value, path);
+}
+
+Result<std::size_t> answered_numbers(std::span<const Tensor> outputs, std::string_view param) {
+  std::size_t numbers = 0;
+  for (const Tensor& tensor : outputs) numbers += static_cast<std::size_t>(value_count(tensor.shape));
+  if (numbers <= kMostAnswered) return numbers;
+  return invalid_argument(
+      fmt::format("the outputs have {} numbers, and an answer at most {}: ask for fewer rows or outputs at once", numbers, kMostAnswered),
+      std::string(param));
 }
 
 void append_lists(std::string& out, const Tensor& tensor) { append_level(out, tensor, 0, 0); }

@@ -6,7 +6,10 @@
 #include "braid/tensor.h"
 #include "braid/value.h"
 
+#include <cstddef>
+#include <span>
 #include <string>
+#include <string_view>
 
 namespace braid::net::predict {
 
@@ -15,6 +18,9 @@ Result<Tensor> read_tensor(const Value& value, const TensorSignature& signature,
 
 // Of int32's little-endian bytes, as many as the shape takes.
 Tensor widened(TensorShape shape, const char* bytes);
+
+// How many numbers there are in an answer of these. kInvalidArgument, about the field `param`: more than one may have.
+Result<std::size_t> answered_numbers(std::span<const Tensor> outputs, std::string_view param);
 
 // What is no number, which JSON does not have, is null in lists.
 void append_lists(std::string& out, const Tensor& tensor);

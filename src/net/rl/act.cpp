@@ -2,6 +2,7 @@
 
 #include "net/generation/dialect.h"
 #include "net/generation/submission.h"
+#include "net/predict/tensor_json.h"
 #include "net/predict/waiting.h"
 #include "net/rl/act_answer.h"
 #include "net/rl/act_request.h"
@@ -10,6 +11,7 @@
 #include <cstddef>
 #include <exception>
 #include <functional>
+#include <span>
 #include <spdlog/spdlog.h>
 #include <utility>
 #include <vector>
@@ -67,19 +69,21 @@ asio::awaitable<Result<Document>> take_step(Service& service, http::Connection& 
   if (!pending) co_return pending.error();
   const Result<std::vector<Tensor>> drawn = co_await predict::outputs_of(service, connection, deadlines, asker, **pending);
   if (!drawn) co_return drawn.error();
+  // A session keeps its states, and does not tell them.
+  const std::size_t untold = turn ? network.predictor->policy()->states.size() : 0;
+  const Result<std::size_t> values = predict::answered_numbers(std::span(*drawn).first(drawn->size() - untold), "observations");
+  if (!values) co_return values.error();
   if (turn) {
     const Result<void> kept = keep(*turn, request, draw, *drawn);
     if (!kept) co_return kept.error();
   }
   service.counters.policy_steps += static_cast<std::uint64_t>(drawn->at(1).floats.size());
   const ActAnswer answer{network.id, revision, draw, *drawn, !turn.has_value()};
-  std::size_t values = 0;
-  for (const Tensor& tensor : *drawn) values += static_cast<std::size_t>(value_count(tensor.shape));
   Document document{{}, request.as_file};
   std::function<void()> writing = [&] { document.text = request.as_file ? act_file(request, answer) : act_document(request, answer); };
   constexpr std::size_t kBytesOfValue = 12;
   const Result<void> written =
-      co_await predict::run_text(service, connection, deadlines, Progress::kStarted, values * kBytesOfValue, std::move(writing));
+      co_await predict::run_text(service, connection, deadlines, Progress::kStarted, *values * kBytesOfValue, std::move(writing));
   if (!written) co_return written.error();
   co_return std::move(document);
 }
