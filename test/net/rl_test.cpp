@@ -367,6 +367,23 @@ TEST_F(Acting, AnswersAndReviewsUseTheWeightsThatAreCurrentWhenTheyAreSubmitted)
   });
 }
 
+TEST_F(Acting, AnAnswerTellsTheFingerprintOfTheWeightsThatItBeginsWith) {
+  NewerBase adapters;
+  for (const char* older : {"", "older"}) {
+    server.on_loop([&] {
+      server.model().adapter.revision = older;
+      server.model().fingerprint = *older == '\0' ? "loaded" : "loaded-older";
+      server.model().adapters = &adapters;
+    });
+    const Reply reply = server.ask(post("/v1/completions", R"({"prompt":"a"})"));
+    EXPECT_NE(reply.body.find(R"("system_fingerprint":"loaded-newer")"), std::string::npos) << reply.body;
+  }
+  server.on_loop([&] {
+    server.model().adapter = {};
+    server.model().adapters = nullptr;
+  });
+}
+
 TEST_F(Acting, ARolloutTellsWhichRevisionMadeWhichTokens) {
   server.on_loop([&] {
     server.model().fingerprint = "loaded";

@@ -127,6 +127,9 @@ class Generation final : WakeHint {
   Result<void> submit(std::vector<std::vector<TokenId>> prompts, const asio::any_io_executor& executor) {
     std::size_t prompt_tokens = 0;
     for (const std::vector<TokenId>& prompt : prompts) prompt_tokens += prompt.size();
+    Result<ModelHold> current = with_current_fingerprint(model_);
+    if (!current) return current.error();
+    model_ = std::move(*current);
     const std::string id = service_.new_id(dialect_.id_prefix());
     if (!call_.reads_cache) call_.cache_salt += kOwnSalt + id;  // shared with nobody
     const std::uint64_t seed = call_.seeded ? call_.sampling.seed : service_.new_seed();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <fmt/format.h>
+#include <memory>
 #include <utility>
 
 namespace braid::net {
@@ -29,6 +30,23 @@ Result<void> apply_rules(const access::Rules& rules, GenerationCall& call) {
     return invalid_argument("'cache_salt' may not begin with a control character", "cache_salt");
   if (!rules.cache_salt.empty()) call.cache_salt = fmt::format("{0}{1}{0}{2}", kAccountSalt, rules.cache_salt, call.cache_salt);
   return {};
+}
+
+Result<ModelHold> with_current_fingerprint(ModelHold model) {
+  if (model->adapters == nullptr) return model;
+  const Result<AdapterUse> use = model->adapters->current(model->adapter);
+  if (!use) return use.error();
+  const std::string& older = model->adapter.revision;
+  if (use->revision == older) return model;
+  struct Newer {
+    ServedModel served;
+    ModelHold older;  // of which others may know parts
+  };
+  const auto newer = std::make_shared<Newer>(Newer{*model, model});
+  std::string& fingerprint = newer->served.fingerprint;
+  if (!older.empty() && fingerprint.ends_with("-" + older)) fingerprint.resize(fingerprint.size() - older.size() - 1);
+  if (!use->revision.empty()) fingerprint += "-" + use->revision;
+  return ModelHold(newer, &newer->served);
 }
 
 Result<std::vector<Ticket>> submit_all(const ServedModel& model, access::Visit& visit, std::vector<GenerationRequest> requests,

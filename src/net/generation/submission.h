@@ -22,6 +22,9 @@ Result<std::int32_t> priority_by_rules(const access::Rules& rules, std::optional
 // Gives the call the priority and the cache salt that its client's requests have. kInvalidArgument when it asks for what they may not.
 Result<void> apply_rules(const access::Rules& rules, GenerationCall& call);
 
+// The model with the fingerprint of what submit_all() has its requests use now. Errors are those of Adapters::current().
+Result<ModelHold> with_current_fingerprint(ModelHold model);
+
 // A ticket for each request to `model`, or to it with other adapters, or none at all. Where nobody is to begin with the weights that a request
 // names any more, it gets those that are current. Takes `prompt_tokens` from the client's account, and gives them back when it is refused.
 // Loop only.
