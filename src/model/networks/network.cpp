@@ -195,12 +195,14 @@ std::size_t NetworkRun::kept_values() const {
   return count;
 }
 
-// Of what is to be given out, as far as it is there.
-std::size_t NetworkRun::wanted_values() const {
+// Whether what is to be given out, as far as it is there, fits an answer.
+Result<void> NetworkRun::check_wanted() const {
   std::size_t count = 0;
   for (std::size_t value = 0; value < values_.size(); ++value)
     if (last_reader_[value] == network_.shape().layers.size()) count += static_cast<std::size_t>(value_count(values_[value].shape));
-  return count;
+  if (count <= kMostWanted) return {};
+  return invalid_argument(fmt::format("the outputs have more than {} numbers: ask for fewer rows or outputs at once", kMostWanted),
+                          "outputs");
 }
 
 Result<void> NetworkRun::begin() {
@@ -211,9 +213,6 @@ Result<void> NetworkRun::begin() {
   std::ranges::transform(layer.inputs, std::back_inserter(layer_inputs_), at);
   std::ranges::transform(layer.states, std::back_inserter(layer_states_), at);
   const LayerCall call{layer, network_.tensors()[next_], layer_inputs_, layer_states_};
-  if (wanted_values() > kMostWanted)
-    return invalid_argument(fmt::format("the outputs have more than {} numbers: ask for fewer rows or outputs at once", kMostWanted),
-                            "outputs");
   if (values_of(call) > kMostValues) return too_large("the layer", layer.name);
   auto begun = begin_layer(call, products_);
   if (!begun) return begun.error();
@@ -234,8 +233,9 @@ Result<void> NetworkRun::advance() {
     if (const Result<void> begun = begin(); !begun) return begun;
   if (!layer_->done())
     if (const Result<void> advanced = layer_->advance(); !advanced) return advanced;
-  if (layer_->done()) end();
-  return {};
+  if (!layer_->done()) return {};
+  end();
+  return check_wanted();
 }
 
 // Of the layer: what nobody reads any more is freed.

@@ -70,7 +70,7 @@ class NetworkRun {
   std::size_t kept_values() const;
 
  private:
-  std::size_t wanted_values() const;
+  Result<void> check_wanted() const;
   bool is_behind_last() const { return next_ == network_.shape().layers.size(); }
   bool fill_inputs();
   Result<void> begin();
