@@ -353,6 +353,7 @@ sched::SchedulerOptions scheduler_options(const LoadedModel& loaded, const Batch
   const bool can_guess = loaded.ranks == nullptr || options.state_blocks == 0;
   const bool guesses = batch.speculate != DraftMethod::kOff && loaded.generates && can_guess;
   options.draft_tokens = guesses ? batch.draft_tokens : 0;
+  options.draft_always = batch.speculate_always;
   return options;
 }
 

@@ -73,6 +73,7 @@ struct BatchOptions {
   std::chrono::milliseconds stall_drop{300'000};      // and is ended
   DraftMethod speculate = DraftMethod::kAuto;         // of requests that say nothing, where tokens are guessed from; kOff: never any
   std::int32_t draft_tokens = 8;                      // guessed at once for a sequence, at most
+  bool speculate_always = false;                      // whether it pays or not
   bool prefix_cache = true;                           // requests that begin alike share what has been computed
   std::uint64_t image_cache = 256ULL << 20U;          // bytes of what became of images
   bool kv_verify = false;                             // nothing is shared; what would be is computed and compared

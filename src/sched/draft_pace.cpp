@@ -67,7 +67,9 @@ bool DraftPace::pays(double chance, double expected, std::int32_t drafts, double
 
 std::int32_t DraftPace::drafts(DraftHistory& history, std::int32_t most) const {
   most = std::min(most, most_);
-  if (most <= 0 || rows_ == 0 || is_full_ || spare_[batch_of(rows_)] < 0.0) return 0;
+  if (most <= 0 || rows_ == 0 || is_full_) return 0;
+  if (always_) return most;
+  if (spare_[batch_of(rows_)] < 0.0) return 0;
   const double guess_seconds = static_cast<double>(history.by_model) * pass_seconds() / rows_;
   double chance = 1.0;  // that all guesses up to a place are right
   double expected = 0.0;

@@ -45,7 +45,8 @@ struct DraftHistory {
 // Loop only. No clock of its own.
 class DraftPace {
  public:
-  explicit DraftPace(std::int32_t most) : most_(most) { spare_.fill(kCredit); }
+  // With `always` all are worth it, whatever they take.
+  explicit DraftPace(std::int32_t most, bool always = false) : most_(most), always_(always) { spare_.fill(kCredit); }
 
   // Before the rows of a step, one of each sequence, which are `rows` without guesses. With `is_full` nothing is guessed: others wait for
   // the machine.
@@ -78,6 +79,7 @@ class DraftPace {
   double pass_seconds() const;
 
   std::int32_t most_;
+  bool always_;
   DraftRecord all_;
   double step_seconds_ = 0.0;  // of this step without guesses; 0: not known
   double row_seconds_ = 0.0;   // that a row more takes

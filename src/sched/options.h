@@ -21,6 +21,7 @@ struct SchedulerOptions {
   std::int32_t prefill_slice_ms = 35;    // what prefill may add to a step in which sequences decode
   std::int32_t target_itl_ms = 0;        // rows and slices are chosen so that a step takes about so long; 0: they are not
   std::int32_t draft_tokens = 0;         // most that the executor drafts for a sequence in a step, and verifies; 0: it drafts none
+  bool draft_always = false;             // as many as a request allows, whether they pay or not
   std::int32_t max_waiting = 16384;      // requests not yet admitted; the next one is refused with kOverloaded
   std::chrono::milliseconds priority_ageing{
       10'000};                               // a request that has waited so much longer goes before one of the next better priority

@@ -36,7 +36,8 @@ Scheduler::Scheduler(asio::io_context& loop, step::StepExecutor& executor, const
 Scheduler::Scheduler(asio::io_context& loop, std::unique_ptr<ComputeStrand> own_strand, ComputeStrand* shared, step::StepExecutor& executor,
                      const SchedulerOptions& options, store::BlockStore* store)
     : options_(options), planner_(options), pace_(options.prefill_slice_ms * 1e-3, options.target_itl_ms * 1e-3),
-      draft_pace_(options.draft_tokens), roster_(options, store, [this] { wake_.notify(); }), wakes_(std::make_shared<WakeList>(loop)),
+      draft_pace_(options.draft_tokens, options.draft_always), roster_(options, store, [this] { wake_.notify(); }),
+      wakes_(std::make_shared<WakeList>(loop)),
       stall_watch_(
           loop, options, roster_, [this](Sequence& sequence, const std::string& reason) { drop_slow_reader(sequence, reason); },
           [this] {

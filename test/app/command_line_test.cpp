@@ -197,6 +197,7 @@ TEST(CommandLine, DraftsAreForAllModelsOrOneEach) {
   EXPECT_THAT(mistake({"serve", "a.gguf", "b.gguf", "c.gguf", "--draft", "x", "--draft", "y"}),
               HasSubstr("--draft is given 2 times for 3 models"));
   EXPECT_THAT(mistake({"serve", "--draft", "x", "--speculate", "off"}), HasSubstr("--draft contradicts --speculate off"));
+  EXPECT_THAT(mistake({"serve", "--speculate-always", "--speculate", "off"}), HasSubstr("--speculate-always contradicts"));
 }
 
 TEST(CommandLine, EachModelHasItsPartOfTheDisk) {

@@ -159,6 +159,18 @@ TEST(DraftPace, GuessesThatAreCutCostTheirTime) {
   EXPECT_GT(pace.drafts(history, 4), 0) << "steps in which no model guessed make it good";
 }
 
+TEST(DraftPace, AlwaysGuessesIfToldSo) {
+  DraftPace pace(4, true);
+  const StepCost cost = cost_of(10e-3, 1e-3);
+  DraftHistory history = history_of(pace, 40, 4, 0);
+  for (int step = 0; step < 20; ++step) pace.settle(cost, rows(1), 1, true, 1.0, 10.0);
+  pace.begin_step(cost, rows(1), false);
+  EXPECT_EQ(pace.drafts(history, 9), 4);
+  EXPECT_EQ(pace.drafts(history, 2), 2);
+  pace.begin_step(cost, rows(1), true);
+  EXPECT_EQ(pace.drafts(history, 4), 0) << "others wait for the machine";
+}
+
 TEST(DraftPace, GuessesThatAreCutWereWrong) {
   DraftPace pace(4);
   DraftHistory history;
@@ -179,6 +191,7 @@ TEST(DraftPace, GuessesThatAreCutWereWrong) {
 TEST(DraftPace, KeepsToWhatRequestsWant) {
   SchedulerOptions options = Rig::small_options();
   options.draft_tokens = 6;
+  options.draft_always = true;
   for (const auto& [method, most] : {std::pair{DraftMethod::kOff, 0}, std::pair{DraftMethod::kAuto, 2}}) {
     Rig rig(options);
     GenerationRequest request = Rig::tinted({}, Rig::prompt_of(10, 1), 60);

@@ -55,6 +55,7 @@ TEST(LongAngles, ComeBackFromDiskToSequencesThatHaveThem) {
 TEST(LongAngles, ReachSequencesThatGuess) {
   SchedulerOptions options = stretching(40);
   options.draft_tokens = 6;
+  options.draft_always = true;
   Rig rig(options);
   for (int i = 0; i < 8; ++i) rig.start(20 + 3 * i, 45);
   expect_right_ends(rig);

@@ -63,6 +63,7 @@ class RandomRig {
     options.context_length = 48 + pick(116);
     options.stream_capacity = 1 + pick(20);
     options.draft_tokens = pick(2) == 0 ? 0 : 1 + pick(6);
+    options.draft_always = pick(2) == 0;
     options.prefix_cache = pick(4) > 0;
     options.write_through = pick(2) == 0;
     options.disk_always = pick(4) > 0;

@@ -330,6 +330,7 @@ TEST(RecurrentStates, GoOnBehindGuessesThatWereRight) {
   for (const std::int32_t drafts : {1, 2, 5}) {
     SchedulerOptions options = with_states(0);
     options.draft_tokens = drafts;
+    options.draft_always = true;
     Rig rig(options);
     auto chat = Rig::prompt_of(50, 1);
     rig.complete(chat, 33);
@@ -350,6 +351,7 @@ TEST(RecurrentStates, GoOnBehindGuessesThatWereRight) {
 TEST(RecurrentStates, AreKeptOnTheWayOfAnAnswerThatIsGuessed) {
   SchedulerOptions options = with_states(32);
   options.draft_tokens = 5;
+  options.draft_always = true;
   Rig rig(options);
   const auto prompt = Rig::prompt_of(40, 1);
   const Client& client = rig.complete(prompt, 120);

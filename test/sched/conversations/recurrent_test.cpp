@@ -72,6 +72,7 @@ TEST_P(RecurrentChats, AreTheSameBitsWhereAnswersAreGuessed) {
   for (const std::int32_t blocks : {Chats::kMostBlocks, 24 * groups.count() + 6 * groups.states.blocks()}) {
     SchedulerOptions options = chats.options(true, blocks);
     options.draft_tokens = Chats::kMostDrafts;
+    options.draft_always = true;
     const auto guessed = chats.hold(12, options);
     expect_same(cold, guessed, "guessed");
     const auto sum_of = [](const DraftStats::Counts& counts) {

@@ -199,6 +199,7 @@ inline SchedulerOptions options_of(const model::LanguageModel& model, std::int32
   options.state_blocks = model.kv_groups().states.blocks();
   options.state_interval = 16;
   options.draft_tokens = draft_tokens;
+  options.draft_always = true;  // what pays depends on the machine
   options.stream_capacity = 16;
   return options;
 }
