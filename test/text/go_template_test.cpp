@@ -86,7 +86,7 @@ TEST(GoTemplate, NamesWhatIsWrongAndItsLine) {
   EXPECT_THAT(wrong("{{ end }}"), HasSubstr("'end' without a block"));
   EXPECT_THAT(wrong("{{ .A"), HasSubstr("an action has no end"));
   EXPECT_THAT(wrong("{{ frobnicate .A }}"), HasSubstr("there is no function 'frobnicate'"));
-  EXPECT_THAT(wrong("{{ template \"x\" }}"), HasSubstr("'template' is not supported"));
+  EXPECT_THAT(wrong("{{ break }}"), HasSubstr("'break' outside of 'range'"));
   EXPECT_THAT(wrong("{{ \"abc }}"), HasSubstr("a string has no end"));
   EXPECT_THAT(wrong("{{ $x }}"), HasSubstr("failed: the template, line 1: there is no variable '$x'"));
   EXPECT_THAT(wrong("{{ index .A 1 }}"), HasSubstr("failed: the template: 'index' wants"));
@@ -103,6 +103,42 @@ TEST(GoTemplate, NamesWhatIsWrongAndItsLine) {
   for (int i = 0; i < 6; ++i) loops += "{{ end }}";
   EXPECT_THAT(wrong(loops), HasSubstr("it loops too often"));
   EXPECT_THAT(wrong("{{ $x := \"eight by\" }}{{ range 60 }}{{ $x = print $x $x }}{{ end }}"), HasSubstr("writes too much"));
+}
+
+// As Go's text/template has it: "define" at the top, wherever that is, "block" in its place, "$" and "." the value that is given.
+TEST(GoTemplate, CallsTemplatesThatItDefines) {
+  const Value root = dict({{"A", "a"}, {"L", list({1, 2})}});
+  EXPECT_EQ(written(R"({{ template "x" .A }}{{ define "x" }}<{{ . }}{{ $ }}>{{ end }}!)", root), "<aa>!");
+  EXPECT_EQ(written(R"({{ define "x" }}{{ if . }}yes{{ else }}no{{ end }}{{ end }}{{ template "x" }} {{ template "x" eq .A "a" }})", root),
+            "no yes");
+  EXPECT_EQ(written(R"({{ range .L }}{{ block "x" . }}[{{ . }}]{{ end }}{{ end }}{{ template "x" `again` }})", root), "[1][2][again]");
+  EXPECT_EQ(written(R"({{ define "x" }} {{ end }}{{ define "x" }}full{{ end }}{{ define "x" }}{{ end }}{{ template "x" }})"), "full")
+      << "a blank one gives way";
+  EXPECT_EQ(
+      written(R"({{ define "down" }}{{ len . }}{{ with slice . 1 }}{{ template "down" . }}{{ end }}{{ end }}{{ template "down" "abc" }})"),
+      "321");
+  EXPECT_EQ(written(R"({{ $v := 1 }}{{ define "x" }}{{ $v := . }}{{ $v }}{{ end }}{{ template "x" 2 }}{{ $v }})"), "21");
+  EXPECT_EQ(written("a {{- define \"x\" -}} \n b \n {{- end }} c"), "a c");
+}
+
+TEST(GoTemplate, RefusesTemplatesThatCannotBeCalled) {
+  EXPECT_THAT(written("\n{{ template \"x\" }}"), HasSubstr("not parsed: the template, line 2: there is no template 'x'"));
+  EXPECT_THAT(written(R"({{ define "x" }}a{{ end }}{{ define "x" }}b{{ end }})"), HasSubstr("a second template 'x'"));
+  EXPECT_THAT(written(R"({{ if 1 }}{{ define "x" }}a{{ end }}{{ end }})"), HasSubstr("'define' within a block"));
+  EXPECT_THAT(written(R"({{ define "x" }}a{{ else }}b{{ end }})"), HasSubstr("'else' without a condition"));
+  EXPECT_THAT(written(R"({{ define x }}a{{ end }})"), HasSubstr("the name of a template is missing"));
+  EXPECT_THAT(written(R"({{ define "x" }}a)"), HasSubstr("a block has no end"));
+  EXPECT_THAT(written(R"({{ range 2 }}{{ block "x" . }}{{ break }}{{ end }}{{ end }})"), HasSubstr("'break' outside of 'range'"));
+  EXPECT_THAT(written(R"({{ define "x" }}{{ $v }}{{ end }}{{ $v := 1 }}{{ template "x" }})"), HasSubstr("there is no variable '$v'"));
+  std::string many;
+  for (int i = 0; i < 101; ++i) many += "{{ define \"" + std::to_string(i) + "\" }}{{ end }}";
+  EXPECT_THAT(written(many), HasSubstr("it has too many templates"));
+  EXPECT_THAT(written(R"({{ define "x" }}{{ template "x" }}{{ end }}{{ template "x" }})"), HasSubstr("call each other too deeply"));
+  EXPECT_THAT(
+      written(
+          R"({{ define "x" }}{{ if slice . 1 }}{{ template "x" slice . 1 }}{{ template "x" slice . 1 }}{{ end }}{{ end }}{{ template "x" ")" +
+          std::string(40, 'a') + "\" }}"),
+      HasSubstr("it loops too often"));
 }
 
 TEST(GoTemplate, PaysForObjectsThatItLooksThrough) {
@@ -144,6 +180,21 @@ TEST(GoChat, OfTurnsEndsWhereTheAnswerBegins) {
   EXPECT_EQ(chat("[{{ .System }}] {{ .Prompt }} =", list({says("user", "hi"), says("assistant", "yes"), says("user", "no")})),
             "[] hi =yes[] no =")
       << "without a place for answers these come last";
+}
+
+TEST(GoChat, OfTurnsEndsWhereTheAnswerBeginsInATemplateThatItCalls) {
+  constexpr std::string_view kTurns =
+      R"({{ define "said" }}<a>{{ .Response }}</a>{{ end }}{{ define "turn" }}<u>{{ .Prompt }}</u>{{ template "said" . }}|{{ end }})"
+      R"({{ template "turn" . }}.)";
+  EXPECT_EQ(chat(kTurns, list({says("user", "hi"), says("assistant", "hello"), says("user", "bye")})),
+            "<u>hi</u><a>hello</a>|.<u>bye</u><a>");
+}
+
+TEST(GoChat, RangesWithinATemplateThatItCalls) {
+  constexpr std::string_view kCalls =
+      R"({{ define "one" }}[{{ .Role }}] {{ .Content }}{{ end }}{{ range .Messages }}{{ template "one" . }}{{ end }})";
+  EXPECT_TRUE(is_go_template(R"({{ template "x" . }}{{ define "x" }}{{ end }})"));
+  EXPECT_EQ(chat(kCalls, list({says("user", "hi"), says("assistant", "hello")})), "[user] hi[assistant] hello");
 }
 
 constexpr std::string_view kMessages = R"({{- if or .System .Tools }}<|system|>{{ .System }}

@@ -3,6 +3,7 @@
 
 #include "braid/value.h"
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,13 +37,19 @@ struct Node;
 using Nodes = std::vector<Node>;
 
 struct Node {
-  enum class Kind { kText, kAction, kIf, kWith, kRange, kBreak, kContinue };
+  enum class Kind { kText, kAction, kIf, kWith, kRange, kBreak, kContinue, kTemplate };
   Kind kind = Kind::kText;
-  int place = 0;  // in the order of the source
+  int place = 0;           // in the order of the source
+  std::size_t callee = 0;  // of kTemplate: which of Source::defined
   std::string text = {};
   Pipeline pipeline = {};
   Nodes body = {};
   Nodes otherwise = {};
+};
+
+struct Source {
+  Nodes nodes = {};
+  std::vector<Nodes> defined = {};  // with "define" or "block", by number
 };
 
 }  // namespace braid::text::go

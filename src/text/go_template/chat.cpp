@@ -87,7 +87,8 @@ bool is_go_template(std::string_view source) {
     if (begin == std::string_view::npos) break;
     const std::string_view action = source.substr(begin);
     if (action.starts_with('.') || action.starts_with('$') || action.starts_with("/*")) return true;
-    for (const std::string_view keyword : {"if ", "range ", "with ", "end", "else", "json ", "index ", "currentDate"})
+    for (const std::string_view keyword :
+         {"if ", "range ", "with ", "end", "else", "json ", "index ", "currentDate", "define \"", "template \"", "block \""})
       if (action.starts_with(keyword)) return true;
   }
   return false;
@@ -124,12 +125,13 @@ Result<std::string> ChatProgram::render_turns(ValueDict root, const ValueList& m
   std::string system;
   std::string question;
   std::string answer;
-  const auto write = [&](int last) -> Result<void> {
+  const auto write = [&](bool is_last) -> Result<void> {
     ValueDict turn = root;
     turn.emplace_back("System", std::exchange(system, {}));
     turn.emplace_back("Prompt", std::exchange(question, {}));
     turn.emplace_back("Response", std::exchange(answer, {}));
-    const Result<std::string> written = program_.execute(Value(std::move(turn)), last);
+    const Result<std::string> written =
+        is_last ? program_.execute_up_to(Value(std::move(turn)), "Response") : program_.execute(Value(std::move(turn)));
     if (!written) return written.error();
     out += *written;
     return {};
@@ -139,12 +141,12 @@ Result<std::string> ChatProgram::render_turns(ValueDict root, const ValueList& m
     std::string words = words_of(message.find("content"));
     const bool begins = role == "system" ? !question.empty() || !answer.empty() : role == "user" && !answer.empty();
     if (begins)
-      if (const Result<void> written = write(Program::kWhole); !written) return written.error();
+      if (const Result<void> written = write(false); !written) return written.error();
     if (role == "system") system = std::move(words);
     if (role == "user" || role == "tool") question = std::move(words);
     if (role == "assistant") answer = std::move(words);
   }
-  const Result<void> written = write(program_.first_action_with("Response").value_or(Program::kWhole));
+  const Result<void> written = write(true);
   if (!written) return written.error();
   return out;
 }

@@ -3,11 +3,13 @@
 #include "text/go_template/functions.h"
 #include "text/go_template/lexer.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <fmt/format.h>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,21 +17,38 @@ namespace braid::text::go {
 namespace {
 
 constexpr int kDepth = 64;  // of blocks, and of parentheses
+constexpr std::size_t kMostDefined = 100;
+
+bool is_blank(const Nodes& nodes) {
+  return std::ranges::all_of(nodes, [](const Node& node) {
+    return node.kind == Node::Kind::kText && node.text.find_first_not_of(" \t\r\n") == std::string::npos;
+  });
+}
 
 class Parser {
  public:
   explicit Parser(std::vector<Word> words) : words_(std::move(words)) {}
 
-  Result<Nodes> run() {
-    Nodes nodes;
-    const Result<std::string> end = read_block(nodes, 0);
+  Result<Source> run() {
+    Source source;
+    const Result<std::string> end = read_block(source.nodes, 0);
     if (!end) return end.error();
     if (!end->empty()) return fault(fmt::format("'{}' without a block", *end));
-    return nodes;
+    for (Named& one : named_) {
+      if (!one.nodes) return fault_at(one.line, fmt::format("there is no template '{}'", one.name));
+      source.defined.push_back(std::move(*one.nodes));
+    }
+    return source;
   }
 
  private:
   using Kind = Word::Kind;
+
+  struct Named {
+    std::string name;
+    int line = 1;  // where it is first spoken of
+    std::optional<Nodes> nodes = {};
+  };
 
   bool is_over() const { return at_ == words_.size(); }
   const Word& word() const { return words_[at_]; }
@@ -40,8 +59,9 @@ class Parser {
     return true;
   }
   bool at_end() const { return is_over() || word().kind == Kind::kEnd; }
-  Error fault(const std::string& what) const {
-    const int line = words_.empty() ? 1 : words_[std::min(at_, words_.size() - 1)].line;
+  Error fault(const std::string& what) const { return fault_at(line(), what); }
+  int line() const { return words_.empty() ? 1 : words_[std::min(at_, words_.size() - 1)].line; }
+  static Error fault_at(int line, const std::string& what) {
     return invalid_argument(fmt::format("the template, line {}: {}", line, what), "template");
   }
   Result<void> end_action() {
@@ -59,6 +79,13 @@ class Parser {
       }
       ++at_;  // kBegin
       if (is(Kind::kName, "end") || is(Kind::kName, "else")) return words_[at_++].text;
+      if (take(Kind::kName, "define")) {
+        if (depth > 0) return fault("'define' within a block");
+        const Result<std::size_t> number = read_name();
+        if (!number) return number.error();
+        if (const Result<void> read = read_defined(*number, depth); !read) return read.error();
+        continue;
+      }
       Result<Node> node = read_action(depth);
       if (!node) return node.error();
       nodes.push_back(std::move(*node));
@@ -71,19 +98,65 @@ class Parser {
     for (const auto& [name, kind] :
          {std::pair("if", Node::Kind::kIf), std::pair("with", Node::Kind::kWith), std::pair("range", Node::Kind::kRange)})
       if (take(Kind::kName, name)) return read_branch(kind, depth);
+    for (const char* name : {"template", "block"})
+      if (take(Kind::kName, name)) return read_call(name == std::string_view("block"), depth);
     Node node{.kind = Node::Kind::kAction, .place = place_++};
-    if (take(Kind::kName, "break")) {
-      node.kind = Node::Kind::kBreak;
-    } else if (take(Kind::kName, "continue")) {
-      node.kind = Node::Kind::kContinue;
+    if (is(Kind::kName, "break") || is(Kind::kName, "continue")) {
+      if (loops_ == 0) return fault(fmt::format("'{}' outside of 'range'", word().text));
+      node.kind = word().text == "break" ? Node::Kind::kBreak : Node::Kind::kContinue;
+      ++at_;
     } else {
-      for (const char* unknown : {"define", "template", "block"})
-        if (is(Kind::kName, unknown)) return fault(fmt::format("'{}' is not supported", unknown));
       Result<Pipeline> pipeline = read_pipeline(0);
       if (!pipeline) return pipeline.error();
       node.pipeline = std::move(*pipeline);
     }
     if (const Result<void> ended = end_action(); !ended) return ended.error();
+    return node;
+  }
+
+  // Of a template, in quotes: its number.
+  Result<std::size_t> read_name() {
+    if (is_over() || word().kind != Kind::kString) return fault("the name of a template is missing");
+    const std::string& name = word().text;
+    const auto found = std::ranges::find(named_, name, &Named::name);
+    const auto number = static_cast<std::size_t>(found - named_.begin());
+    if (found == named_.end()) {
+      if (number == kMostDefined) return fault("it has too many templates");
+      named_.push_back({name, word().line});
+    }
+    ++at_;
+    return number;
+  }
+
+  // From the end of the action that names it, over the action that ends it. One that is blank gives way to another of its name.
+  Result<void> read_defined(std::size_t number, int depth) {
+    const int begin = line();
+    if (const Result<void> ended = end_action(); !ended) return ended;
+    const int loops = std::exchange(loops_, 0);
+    Nodes nodes;
+    const Result<std::string> end = read_block(nodes, depth + 1);
+    if (!end) return end.error();
+    if (*end != "end") return fault("'else' without a condition");
+    loops_ = loops;
+    std::optional<Nodes>& known = named_[number].nodes;
+    if (known && !is_blank(*known) && !is_blank(nodes)) return fault_at(begin, fmt::format("a second template '{}'", named_[number].name));
+    if (!known || is_blank(*known)) known = std::move(nodes);
+    return end_action();
+  }
+
+  // From behind "template" or "block", which is defined where it is called.
+  Result<Node> read_call(bool defines, int depth) {
+    Node node{.kind = Node::Kind::kTemplate, .place = place_++};
+    node.pipeline.line = line();
+    const Result<std::size_t> number = read_name();
+    if (!number) return number.error();
+    node.callee = *number;
+    if (defines || !at_end()) {
+      Result<Pipeline> pipeline = read_pipeline(0);
+      if (!pipeline) return pipeline.error();
+      node.pipeline = std::move(*pipeline);
+    }
+    if (const Result<void> ended = defines ? read_defined(*number, depth) : end_action(); !ended) return ended.error();
     return node;
   }
 
@@ -94,8 +167,10 @@ class Parser {
     if (!pipeline) return pipeline.error();
     node.pipeline = std::move(*pipeline);
     if (const Result<void> ended = end_action(); !ended) return ended.error();
+    loops_ += kind == Node::Kind::kRange ? 1 : 0;
     const Result<std::string> end = read_block(node.body, depth + 1);
     if (!end) return end.error();
+    loops_ -= kind == Node::Kind::kRange ? 1 : 0;
     if (*end == "else") {
       for (const auto& [name, other] : {std::pair("if", Node::Kind::kIf), std::pair("with", Node::Kind::kWith)}) {
         if (!take(Kind::kName, name)) continue;
@@ -205,11 +280,13 @@ class Parser {
   std::vector<Word> words_;
   std::size_t at_ = 0;
   int place_ = 0;
+  int loops_ = 0;  // that it stands within
+  std::vector<Named> named_;
 };
 
 }  // namespace
 
-Result<Nodes> parse(std::string_view source) {
+Result<Source> parse(std::string_view source) {
   Result<std::vector<Word>> words = split(source);
   if (!words) return words.error();
   return Parser(std::move(*words)).run();

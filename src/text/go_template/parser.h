@@ -1,4 +1,5 @@
-// Go templates, as far as Ollama's library uses them: actions, if, with, range, break and continue, variables, pipelines.
+// Go templates, as far as Ollama's library uses them: actions, if, with, range, break and continue, variables, pipelines, and templates that
+// are defined in the same text.
 #pragma once
 
 #include "braid/result.h"
@@ -8,7 +9,7 @@
 
 namespace braid::text::go {
 
-// kInvalidArgument with the line and what is not known, such as templates within templates.
-Result<Nodes> parse(std::string_view source);
+// kInvalidArgument with the line and what is wrong there, or not known.
+Result<Source> parse(std::string_view source);
 
 }  // namespace braid::text::go

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <fmt/format.h>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,7 @@ namespace braid::text::go {
 namespace {
 
 constexpr std::int64_t kMostSteps = 1'000'000;             // of one execution: nodes, turns of loops, calls
+constexpr int kMostDepth = 500;                            // of blocks within blocks, through templates that call each other
 constexpr std::size_t kReadBytes = 4096;                   // of a call's arguments, that are a step more
 constexpr std::size_t kWrittenBytes = 256;                 // likewise of what it makes
 constexpr std::size_t kReadMembers = 16;                   // likewise of an object that something is looked for in
@@ -36,13 +38,19 @@ Term member(const Term& term, const std::string& field) {
   return found != nullptr ? Term::part(term, *found) : Term();
 }
 
+// The place of the last node that is executed: of the text itself, then of each template that it defines.
+using Lasts = std::vector<int>;
+constexpr int kWhole = std::numeric_limits<int>::max();
+
 class Execution {
  public:
-  Execution(Value root, int last) : last_(last) { variables_.emplace_back("$", Term(std::move(root))); }
+  Execution(const Source& source, Value root, Lasts lasts) : source_(source), lasts_(std::move(lasts)) {
+    variables_.emplace_back("$", Term(std::move(root)));
+  }
 
-  Result<std::string> run(const Nodes& nodes) {
+  Result<std::string> run() {
     const Term root = variables_.front().second;
-    const Result<Flow> flow = execute(nodes, root);
+    const Result<Flow> flow = execute(source_.nodes, root);
     if (!flow) return flow.error();
     return std::move(out_);
   }
@@ -62,10 +70,12 @@ class Execution {
   }
 
   Result<Flow> execute(const Nodes& nodes, const Term& dot) {
+    if (depth_ == kMostDepth) return fault(nodes.empty() ? 1 : nodes.front().pipeline.line, "its templates call each other too deeply");
+    ++depth_;
     const std::size_t known = variables_.size();  // those of the block go with it
     Flow flow = Flow::kOn;
     for (const Node& node : nodes) {
-      if (node.place > last_) break;
+      if (node.place > lasts_[current_]) break;
       if (const Result<void> paid = charge(1, node.pipeline.line); !paid) return paid.error();
       const Result<Flow> next = execute(node, dot);
       if (!next) return next;
@@ -73,6 +83,7 @@ class Execution {
       if (flow != Flow::kOn) break;
     }
     variables_.resize(known);
+    --depth_;
     return flow;
   }
 
@@ -97,6 +108,8 @@ class Execution {
         return execute_branch(node, dot);
       case Node::Kind::kRange:
         return execute_range(node, dot);
+      case Node::Kind::kTemplate:
+        return execute_defined(node, dot);
     }
     return Flow::kOn;
   }
@@ -165,6 +178,18 @@ class Execution {
     return Flow::kOn;
   }
 
+  // It sees nothing of who calls it but the value that it is given.
+  Result<Flow> execute_defined(const Node& node, const Term& dot) {
+    const Result<Term> given = evaluate(node.pipeline, dot);
+    if (!given) return given.error();
+    auto variables = std::exchange(variables_, {{"$", *given}});
+    const std::size_t current = std::exchange(current_, node.callee + 1);
+    const Result<Flow> flow = execute(source_.defined[node.callee], *given);
+    current_ = current;
+    variables_ = std::move(variables);
+    return flow;
+  }
+
   Term* variable(std::string_view name) {
     const auto found = std::find_if(variables_.rbegin(), variables_.rend(), [name](const auto& one) { return one.first == name; });
     return found != variables_.rend() ? &found->second : nullptr;
@@ -231,7 +256,10 @@ class Execution {
     return term;
   }
 
-  const int last_;
+  const Source& source_;
+  const Lasts lasts_;
+  std::size_t current_ = 0;  // of the lasts
+  int depth_ = 0;
   std::vector<std::pair<std::string, Term>> variables_;  // the last one of a name counts
   std::string out_;
   std::int64_t steps_ = 0;
@@ -252,35 +280,52 @@ bool any_of(const Nodes& nodes, const Use& use) {
   return std::ranges::any_of(nodes, [&](const Node& node) { return use(node) || any_of(node.body, use) || any_of(node.otherwise, use); });
 }
 
+// Where each is when it takes the field, itself or by a template that it calls.
+Lasts lasts_with(const Source& source, std::string_view field) {
+  Lasts lasts(source.defined.size() + 1, kWhole);
+  const auto find = [&](const Nodes& nodes, int& last) {
+    return any_of(nodes, [&](const Node& node) {
+      const bool calls = node.kind == Node::Kind::kTemplate && lasts[node.callee + 1] != kWhole;
+      const bool is_first = (calls || (node.kind == Node::Kind::kAction && takes(node.pipeline, field))) && node.place < last;
+      if (is_first) last = node.place;
+      return is_first;
+    });
+  };
+  for (bool changed = true; changed;) {
+    changed = find(source.nodes, lasts.front());
+    for (std::size_t i = 0; i < source.defined.size(); ++i) changed = find(source.defined[i], lasts[i + 1]) || changed;
+  }
+  return lasts;
+}
+
 }  // namespace
 
 Result<Program> Program::parse(std::string_view source) {
-  Result<Nodes> nodes = go::parse(source);
-  if (!nodes) return nodes.error();
-  return Program(std::move(*nodes));
+  Result<Source> parsed = go::parse(source);
+  if (!parsed) return parsed.error();
+  return Program(std::move(*parsed));
 }
 
-Result<std::string> Program::execute(Value root, int last) const { return Execution(std::move(root), last).run(nodes_); }
+Result<std::string> Program::execute(Value root) const {
+  return Execution(source_, std::move(root), Lasts(source_.defined.size() + 1, kWhole)).run();
+}
+
+Result<std::string> Program::execute_up_to(Value root, std::string_view field) const {
+  return Execution(source_, std::move(root), lasts_with(source_, field)).run();
+}
 
 bool Program::mentions(std::string_view field) const {
-  return any_of(nodes_, [field](const Node& node) { return takes(node.pipeline, field); });
-}
-
-std::optional<int> Program::first_action_with(std::string_view field) const {
-  std::optional<int> place;
-  any_of(nodes_, [&](const Node& node) {
-    if (node.kind != Node::Kind::kAction || !takes(node.pipeline, field)) return false;
-    place = node.place;
-    return true;
-  });
-  return place;
+  const auto does = [field](const Nodes& nodes) {
+    return any_of(nodes, [field](const Node& node) { return takes(node.pipeline, field); });
+  };
+  return does(source_.nodes) || std::ranges::any_of(source_.defined, does);
 }
 
 void Program::append_action(std::string field) {
   Operand operand{.kind = Operand::Kind::kDot, .fields = {std::move(field)}};
   Node node{.kind = Node::Kind::kAction, .place = kWhole - 1};
   node.pipeline.commands = {{std::move(operand)}};
-  nodes_.push_back(std::move(node));
+  source_.nodes.push_back(std::move(node));
 }
 
 }  // namespace braid::text::go

@@ -5,10 +5,9 @@
 #include "braid/value.h"
 #include "text/go_template/ast.h"
 
-#include <limits>
-#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace braid::text::go {
 
@@ -18,25 +17,23 @@ namespace braid::text::go {
 // "tool_calls". What is not there is nil, which is written as nothing.
 class Program {
  public:
-  static constexpr int kWhole = std::numeric_limits<int>::max();
-
   // kInvalidArgument with the line.
   static Result<Program> parse(std::string_view source);
 
-  // `root`: what "." and "$" are at first. Nothing is executed that stands behind the node with the place `last`.
-  Result<std::string> execute(Value root, int last = kWhole) const;
+  // `root`: what "." and "$" are at first.
+  Result<std::string> execute(Value root) const;
+  // Nothing that stands behind the first action that takes the field, not as a condition; everything where there is none.
+  Result<std::string> execute_up_to(Value root, std::string_view field) const;
 
   // Whether it takes a field of this name anywhere.
   bool mentions(std::string_view field) const;
-  // Where the first action is that takes it, not as a condition; none: there is no such action.
-  std::optional<int> first_action_with(std::string_view field) const;
   // Writes the field at its end, too.
   void append_action(std::string field);
 
  private:
-  explicit Program(Nodes nodes) : nodes_(std::move(nodes)) {}
+  explicit Program(Source source) : source_(std::move(source)) {}
 
-  Nodes nodes_;
+  Source source_;
 };
 
 }  // namespace braid::text::go
