@@ -117,8 +117,8 @@ Command parse_command_line(int argc, const char* const* argv) {
   if (*completion) return Farewell{0, completion_script(app, shell)};
   return mistake(
       app,
-      "a command is needed: serve, config, run, pull, list, show, ps, stop, rm, cp, create, push, status, plan, info, convert, quantize, "
-      "split, merge, cache or bench");
+      "a command is needed: serve, config, run, pull, list, show, ps, stop, rm, cp, create, push, status, key, plan, info, convert, "
+      "quantize, split, merge, cache or bench");
 }
 
 }  // namespace braid::app

@@ -187,7 +187,7 @@ struct ConfigOptions {
 
 // `braid pull`, `list` and so on.
 struct ModelCommandOptions {
-  enum class Action { kPull, kPush, kList, kShow, kRunning, kStop, kRemove, kCopy, kCreate, kStatus };
+  enum class Action { kPull, kPush, kList, kShow, kRunning, kStop, kRemove, kCopy, kCreate, kStatus, kKey };
   Action action = Action::kList;
   DataOptions data;
   std::string host;                     // URL of the server; empty: whichever has the data folder open, or none

@@ -1,9 +1,15 @@
 #include "registry/registry_client.h"
 
+#include "registry/digest.h"
 #include "registry/json.h"
+#include "registry/ssh_key.h"
 
+#include <algorithm>
+#include <ctime>
 #include <fmt/format.h>
 #include <map>
+#include <new>
+#include <openssl/rand.h>
 #include <utility>
 
 namespace braid::registry {
@@ -27,14 +33,33 @@ std::map<std::string, std::string> parameters_of(std::string_view challenge) {
   return found;
 }
 
-Error fault_of(const HttpAnswer& answer, const ModelRef& ref, std::string_view what) {
-  const std::string host = origin_of(answer.url);
-  if (answer.status == 404) return {ErrorCode::kNotFound, fmt::format("{} has no {} of {}", host, what, ref.text()), "model"};
-  if (answer.status == 401 || answer.status == 403)
-    return {ErrorCode::kUnauthorized,
-            fmt::format("{} does not let us have {} ({}); BRAID_REGISTRY_TOKEN is for a token", host, ref.text(), answer.status), ""};
-  return {ErrorCode::kIo, fmt::format("{} answers with status {} to a request for the {} of {}", host, answer.status, what, ref.text()),
-          ""};
+// What is said to somebody who is not let in.
+std::string how_to_be_known(const std::string& key_file) {
+  if (const Result<SshKey> key = SshKey::read(key_file); key)
+    return fmt::format("this machine's key there, if an account is to have it, is {}", key->public_line());
+  return "BRAID_REGISTRY_TOKEN is for a token, and `braid key` makes a key for a registry with accounts, such as ollama.com";
+}
+
+// 16 random bytes as they may stand in a URL.
+std::string nonce() {
+  std::string bytes(16, '\0');
+  if (RAND_bytes(reinterpret_cast<unsigned char*>(bytes.data()), static_cast<int>(bytes.size())) != 1) throw std::bad_alloc();
+  std::string letters = base64(bytes);
+  std::ranges::replace(letters, '+', '-');
+  std::ranges::replace(letters, '/', '_');
+  letters.resize(letters.find('='));
+  return letters;
+}
+
+// "a b" as "&scope=a&scope=b".
+std::string scopes_of(std::string_view scopes) {
+  std::string query;
+  while (!scopes.empty()) {
+    const std::string_view one = scopes.substr(0, scopes.find(' '));
+    if (!one.empty()) query += fmt::format("&scope={}", percent_encoded(one));
+    scopes.remove_prefix(std::min(scopes.size(), one.size() + 1));
+  }
+  return query;
 }
 
 }  // namespace
@@ -71,22 +96,41 @@ Result<HttpAnswer> RegistryClient::send(HttpRequest request, std::size_t most) {
   return ask(options_.http, request, most);
 }
 
-// The token that anybody gets, from where the registry says.
+Error RegistryClient::fault_of(const HttpAnswer& answer, std::string_view what) const {
+  const std::string host = origin_of(answer.url);
+  if (answer.status == 404) return {ErrorCode::kNotFound, fmt::format("{} has no {} of {}", host, what, ref_.text()), "model"};
+  if (answer.status == 401 || answer.status == 403)
+    return {ErrorCode::kUnauthorized,
+            fmt::format("{} does not let us have {} ({}); {}", host, ref_.text(), answer.status, how_to_be_known(options_.key_file)), ""};
+  return {ErrorCode::kIo, fmt::format("{} answers with status {} to a request for the {} of {}", host, answer.status, what, ref_.text()),
+          ""};
+}
+
+// A token from where the registry says: what anybody gets, or, where this machine has a key and the registry itself is asked, what the key's
+// owner gets. As Ollama's clients do it (server/auth.go and auth/auth.go there, MIT): what is signed is the request with the time and a number
+// that is used once, and the digest of its empty body.
 Result<void> RegistryClient::authenticate(const std::string& challenge) {
   std::map<std::string, std::string> said = parameters_of(challenge);
   const std::string realm = said["realm"];
   if (!realm.starts_with("https://") && !(insecure_ && realm.starts_with("http://")))
     return Error{ErrorCode::kUnauthorized, fmt::format("{} wants a login of a kind that is not known here", base_), ""};
-  HttpRequest request{.url = fmt::format("{}{}service={}&scope={}", realm, realm.find('?') == std::string::npos ? '?' : '&',
-                                         percent_encoded(said["service"]), percent_encoded(said["scope"]))};
+  HttpRequest request{.url = fmt::format("{}{}nonce={}{}&service={}&ts={}", realm, realm.find('?') == std::string::npos ? '?' : '&',
+                                         nonce(), scopes_of(said["scope"]), percent_encoded(said["service"]), std::time(nullptr))};
   request.insecure = insecure_;
+  if (!options_.key_file.empty() && origin_of(realm) == origin_of(base_)) {
+    const Result<SshKey> key = SshKey::read(options_.key_file);
+    if (!key && key.error().code != ErrorCode::kNotFound) return key.error();
+    const std::string words = fmt::format("GET,{},{}", request.url, base64(digest_of("").digits()));
+    if (key) request.headers.push_back("Authorization: " + key->signature_of(words));
+  }
   const Result<HttpAnswer> answer = ask(options_.http, request, kMostAnswer);
   if (!answer) return answer.error();
   const Result<Value> document = answer->status == 200 ? parse_json(answer->body, "the token's answer") : Result<Value>(Value());
   if (document) token_ = text_member(*document, "token");
   if (token_.empty() && document) token_ = text_member(*document, "access_token");
   if (token_.empty() || token_.find_first_of("\r\n") != std::string::npos)
-    return Error{ErrorCode::kUnauthorized, fmt::format("{} gives no token for {}", origin_of(realm), ref_.text()), ""};
+    return Error{ErrorCode::kUnauthorized,
+                 fmt::format("{} gives no token for {}; {}", origin_of(realm), ref_.text(), how_to_be_known(options_.key_file)), ""};
   return {};
 }
 
@@ -94,7 +138,7 @@ Result<std::string> RegistryClient::manifest() {
   const HttpRequest request{.url = url_of("manifests/" + ref_.tag), .headers = {fmt::format("Accept: {}", kManifestType)}};
   Result<HttpAnswer> answer = send(request, kMostManifestBytes);
   if (!answer) return answer.error();
-  if (answer->status != 200) return fault_of(*answer, ref_, "manifest");
+  if (answer->status != 200) return fault_of(*answer, "manifest");
   return std::move(answer->body);
 }
 
@@ -107,14 +151,14 @@ Result<bool> RegistryClient::has_blob(const Digest& digest) {
   if (!answer) return answer.error();
   if (answer->status == 200) return true;
   if (answer->status == 404) return false;
-  return fault_of(*answer, ref_, "blob");
+  return fault_of(*answer, "blob");
 }
 
 Result<void> RegistryClient::put_blob(const Digest& digest, const std::string& path, const std::function<bool(std::uint64_t)>& on_sent) {
   const Result<HttpAnswer> begun = send({.method = "POST", .url = url_of("blobs/uploads/")}, kMostAnswer);
   if (!begun) return begun.error();
   std::string place = begun->header("location");
-  if (begun->status != 202 || place.empty()) return fault_of(*begun, ref_, "upload");
+  if (begun->status != 202 || place.empty()) return fault_of(*begun, "upload");
   if (place.starts_with('/')) place = origin_of(begun->url) + place;
   if (origin_of(place) != origin_of(begun->url))
     return Error{ErrorCode::kIo, fmt::format("{} wants the file to be sent to {}, which nobody has asked for", base_, origin_of(place)),
@@ -124,7 +168,7 @@ Result<void> RegistryClient::put_blob(const Digest& digest, const std::string& p
   request.on_upload = on_sent;
   const Result<HttpAnswer> sent = send(std::move(request), kMostAnswer);
   if (!sent) return sent.error();
-  if (sent->status != 201 && sent->status != 202) return fault_of(*sent, ref_, "upload");
+  if (sent->status != 201 && sent->status != 202) return fault_of(*sent, "upload");
   return {};
 }
 
@@ -133,7 +177,7 @@ Result<void> RegistryClient::put_manifest(const std::string& text) {
   request.headers = {fmt::format("Content-Type: {}", kManifestType)};
   const Result<HttpAnswer> answer = send(std::move(request), kMostAnswer);
   if (!answer) return answer.error();
-  if (answer->status != 200 && answer->status != 201 && answer->status != 202) return fault_of(*answer, ref_, "manifest");
+  if (answer->status != 200 && answer->status != 201 && answer->status != 202) return fault_of(*answer, "manifest");
   return {};
 }
 

@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace braid::registry {
@@ -28,6 +29,7 @@ class RegistryClient {
  private:
   Result<HttpAnswer> send(HttpRequest request, std::size_t most);
   Result<void> authenticate(const std::string& challenge);
+  Error fault_of(const HttpAnswer& answer, std::string_view what) const;
   std::string url_of(std::string_view rest) const;
   std::vector<std::string> headers(std::vector<std::string> more = {}) const;
 

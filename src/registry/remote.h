@@ -12,6 +12,7 @@ namespace braid::registry {
 struct RemoteOptions {
   std::string mirror;                          // scheme://host[/path] asked in place of the usual registry; empty: that
   std::string registry_token;                  // for registries: sent as a bearer's; empty: none
+  std::string key_file;                        // signs what asks a registry for a token, once there is such a file; empty: never
   std::string hub = "https://huggingface.co";  // HF_ENDPOINT
   std::string hub_token;                       // HF_TOKEN; empty: none
   HttpOptions http;

@@ -1,6 +1,6 @@
 // The models of this machine: made, copied, removed, pulled and pushed with the official ollama package.
 import assert from "node:assert/strict";
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import { Ollama } from "ollama";
@@ -394,6 +394,49 @@ test("a model is pushed, and pulled from there by another", async (t) => {
   const { client: other } = await start(t);
   await other.pull({ model: `http://${name}`, insecure: true });
   assert.ok((await namesOf(other)).includes(`${name}:latest`));
+});
+
+test("a registry with accounts knows this machine by its key", async (t) => {
+  const keys = new Set();
+  const target = await registry(t, { keys });
+  const tokens = () => target.requests.filter((request) => request.url.startsWith("/token"));
+  const { server, client, data } = await start(t);
+  await makeBase(server, client);
+  const model = `http://${target.host}/me/base`;
+  await client.copy({ source: "base", destination: model.slice(7) });
+  await assert.rejects(client.push({ model, insecure: true }), /gives no token for .*; .*`braid key` makes a key/);
+  assert.ok(tokens().every((request) => !request.authorization), "nobody is told anything before there is a key");
+
+  const env = { ...process.env, BRAID_DATA_DIR: data };
+  const key = await braid(t, ["key"], { env });
+  assert.match(key.stdout, /^ssh-ed25519 AAAA[\w+/]{64}$/);
+  assert.equal((await braid(t, ["key", "--json"], { env })).stdout, JSON.stringify({ public_key: key.stdout }));
+  assert.equal((await braid(t, ["key", "--host", server.url], { env })).code, 2);
+  assert.equal(statSync(path.join(data, "id_ed25519")).mode & 0o777, 0o600);
+  await assert.rejects(client.push({ model, insecure: true }), (error) => error.message.includes(key.stdout), "for whoever has an account there");
+  keys.add(key.stdout);
+  await client.push({ model, insecure: true });
+  assert.ok(target.models.has("me/base:latest"));
+
+  const other = await start(t);
+  await assert.rejects(other.client.pull({ model, insecure: true }), /gives no token/);
+  copyFileSync(path.join(data, "id_ed25519"), path.join(other.data, "id_ed25519"));
+  await other.client.pull({ model, insecure: true });
+  assert.ok((await namesOf(other.client)).includes(`${target.host}/me/base:latest`));
+  writeFileSync(path.join(other.data, "id_ed25519"), "no key");
+  await assert.rejects(other.client.pull({ model, insecure: true }), /id_ed25519: no key of the kind that/);
+});
+
+test("a key signs for the registry itself, not for another host that it names", async (t) => {
+  const elsewhere = await registry(t, { token: true });
+  const source = await registry(t, { token: true, realm: () => elsewhere.url.replace("127.0.0.1", "localhost") });
+  source.put("a/demo:latest", demo());
+  const { client, data } = await start(t);
+  assert.equal((await braid(t, ["key"], { env: { ...process.env, BRAID_DATA_DIR: data } })).code, 0);
+  await client.pull({ model: `http://${source.host}/a/demo`, insecure: true });
+  assert.equal(elsewhere.requests.length, 1);
+  assert.equal(elsewhere.requests[0].authorization, undefined);
+  await client.pull({ model: `http://${source.host}/a/demo`, insecure: true });
 });
 
 test("a damaged database is made again", async (t) => {

@@ -34,7 +34,7 @@ CLI::App* add_quantize(CLI::App& app, QuantizeCommandOptions& options);
 CLI::App* add_split(CLI::App& app, SplitCommandOptions& options);
 CLI::App* add_merge(CLI::App& app, MergeCommandOptions& options);
 
-// pull, push, list, show, ps, stop, rm, cp, create and status.
+// pull, push, list, show, ps, stop, rm, cp, create, status and key.
 std::vector<CLI::App*> add_model_commands(CLI::App& app, ModelCommandOptions& options);
 
 CLI::App* add_completion(CLI::App& app, std::string& shell);

@@ -56,6 +56,7 @@ std::vector<CLI::App*> add_model_commands(CLI::App& app, ModelCommandOptions& op
   create->add_option("-f,--file", options.modelfile, "The Modelfile; - for standard input")->type_name("FILE")->capture_default_str();
   create->add_option("-q,--quantize", options.quantize, "Round the weights to this mix, such as q4_k_m")->type_name("TYPE");
   command("status", Action::kStatus, "Tell whether a server runs, and what is here");
+  command("key", Action::kKey, "Print this machine's public key, for registries with accounts; made the first time");
   return commands;
 }
 

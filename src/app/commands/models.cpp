@@ -1,5 +1,6 @@
-// `braid pull, list, show, ps, stop, rm, cp, create, push, status`.
+// `braid pull, list, show, ps, stop, rm, cp, create, push, status, key`.
 #include "app/commands/commands.h"
+#include "app/models/data_folder.h"
 #include "app/models/model_service.h"
 #include "app/models/recipe_file.h"
 #include "app/models/transfer_meter.h"
@@ -7,6 +8,8 @@
 #include "app/units.h"
 #include "braid/printable.h"
 #include "net/json/write_value.h"
+#include "registry/durable_file.h"
+#include "registry/ssh_key.h"
 
 #include <array>
 #include <cstdlib>
@@ -197,6 +200,7 @@ Result<void> run(ModelService& service, const ModelCommandOptions& options) {
       return for_each_name(&ModelService::stop);
     case Action::kRemove:
       return for_each_name(&ModelService::remove);
+    case Action::kKey:  // needs no service
     case Action::kCopy:
       break;
   }
@@ -205,9 +209,28 @@ Result<void> run(ModelService& service, const ModelCommandOptions& options) {
   return copied;
 }
 
+// The key in the data folder, whoever has that open.
+Result<void> print_key(const ModelCommandOptions& options) {
+  if (!options.host.empty()) return invalid_argument("a server's key is in its data folder: name that with --data-dir there", "host");
+  const std::string folder = data_folder(options.data.folder);
+  if (folder.empty()) return Error{ErrorCode::kIo, "there is no home for a data folder; name one with --data-dir", ""};
+  if (const Result<void> made = registry::make_folders(folder); !made) return made;
+  const Result<registry::SshKey> key = registry::SshKey::read_or_make(key_file(folder));
+  if (!key) return key.error();
+  if (options.json)
+    print_json(ValueDict{{"public_key", key->public_line()}});
+  else
+    fmt::print("{}\n", key->public_line());
+  return {};
+}
+
 }  // namespace
 
 int run_command(const ModelCommandOptions& options) {
+  if (options.action == Action::kKey) {
+    const Result<void> printed = print_key(options);
+    return printed ? EXIT_SUCCESS : report_model_error(printed.error());
+  }
   const Result<std::unique_ptr<ModelService>> service = find_model_service(options.data, options.host);
   if (!service) return report_model_error(service.error());
   const Result<void> done = run(**service, options);

@@ -19,6 +19,8 @@ std::string data_folder(const std::string& asked) {
   return "";
 }
 
+std::string key_file(const std::string& folder) { return folder.empty() ? "" : folder + "/id_ed25519"; }
+
 std::optional<std::string> server_of(const std::string& folder) {
   const std::string path = folder + "/server";
   const Result<registry::OpenFile> file = registry::OpenFile::read(path);

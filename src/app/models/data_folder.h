@@ -15,6 +15,9 @@ namespace braid::app {
 // What is said by --data-dir or BRAID_DATA_DIR, or else $XDG_DATA_HOME/braid, or ~/.local/share/braid; empty where none of them is known.
 std::string data_folder(const std::string& asked);
 
+// Where a registry's key to this machine is, or will be; empty where there is no folder.
+std::string key_file(const std::string& folder);
+
 // The address of the server that has the folder open; nullopt: there is none.
 std::optional<std::string> server_of(const std::string& folder);
 

@@ -34,6 +34,7 @@ registry::RemoteOptions remote_options(const DataOptions& options) {
   remote.registry_token = variable_or("BRAID_REGISTRY_TOKEN", "");
   remote.hub = variable_or("HF_ENDPOINT", remote.hub);
   remote.hub_token = variable_or("HF_TOKEN", "");
+  remote.key_file = key_file(data_folder(options.folder));
   remote.http.ca_file = options.ca_file;
   return remote;
 }

@@ -1,5 +1,5 @@
 // A registry and a hub of ours on loopback, which can be slow, lie, break off, and count what they are asked for.
-import { createHash } from "node:crypto";
+import { createHash, createPublicKey, verify } from "node:crypto";
 import http from "node:http";
 import https from "node:https";
 import net from "node:net";
@@ -104,15 +104,33 @@ async function bodyOf(request) {
   return Buffer.concat(parts);
 }
 
-// Speaks Ollama's protocol. `models`: "owner/name:tag" to a manifest's text.
-export async function registry(t, { tls, token } = {}) {
-  const blobs = new Map(), models = new Map(), faults = {};
+// Whose key has signed this request for a token, as "ssh-ed25519 AAAA…"; undefined: nobody's.
+function signerOf(request, url) {
+  const [key, signature] = (request.headers.authorization ?? "").split(":").map((part) => Buffer.from(part, "base64"));
+  if (key.length !== 51 || signature?.length !== 64) return undefined;
+  const spki = Buffer.concat([Buffer.from("302a300506032b6570032100", "hex"), key.subarray(19)]);
+  const words = `GET,${url}${request.url},${Buffer.from(sha256("")).toString("base64")}`;
+  const isRight = verify(null, Buffer.from(words), createPublicKey({ key: spki, format: "der", type: "spki" }), signature);
+  return isRight ? `ssh-ed25519 ${key.toString("base64")}` : undefined;
+}
+
+// Speaks Ollama's protocol. `models`: "owner/name:tag" to a manifest's text. `token`: it wants one that anybody gets; `keys`: one that is for
+// owners of these alone. `realm`: where that is, if not here.
+export async function registry(t, { tls, token, keys, realm } = {}) {
+  const blobs = new Map(), models = new Map(), faults = {}, nonces = new Set();
   const add = (bytes) => { blobs.set(digestOf(bytes), bytes); return digestOf(bytes); };
   const server = await listen(t, async (request, response) => {
     const url = new URL(request.url, "http://x");
-    if (url.pathname === "/token") return response.end(JSON.stringify({ token: `for ${url.searchParams.get("scope")}` }));
-    if (token && request.headers.authorization !== "Bearer for pull-it")
-      return response.writeHead(401, { "WWW-Authenticate": `Bearer realm="${server.url}/token",service="s",scope="pull-it"` }).end();
+    if (url.pathname === "/token") {
+      const { nonce, ts, service } = Object.fromEntries(url.searchParams);
+      const isRight = /^[\w-]{22}$/.test(nonce) && !nonces.has(nonce) && Math.abs(Date.now() / 1000 - Number(ts)) < 86400 && service === "s p";
+      nonces.add(nonce);
+      if (!isRight || (keys && !keys.has(signerOf(request, server.url)))) return response.writeHead(401).end();
+      return response.end(JSON.stringify({ token: `for ${url.searchParams.getAll("scope").join(" and ")}` }));
+    }
+    const right = ["GET", "HEAD"].includes(request.method) ? "pull" : "push";
+    if ((token || keys) && request.headers.authorization !== `Bearer for ${right} and more`)
+      return response.writeHead(401, { "WWW-Authenticate": `Bearer realm="${realm?.() ?? server.url}/token",service="s p",scope="${right} more"` }).end();
     const [, owner, name, kind, rest] = url.pathname.match(/^\/v2\/([^/]+)\/([^/]+)\/(manifests|blobs)\/(.*)$/) ?? [];
     if (kind === "manifests") {
       const key = `${owner}/${name}:${rest}`;
