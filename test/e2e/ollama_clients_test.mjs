@@ -1,7 +1,11 @@
 // What clients of Ollama send, and what they expect: a table of the facts that Ollama's own client tests check, and of the request shapes of Open
-// WebUI, LangChain and the ai package's provider.
+// WebUI, LangChain and the ai package's provider; then the packages of the last two themselves.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { HumanMessage, ToolMessage } from "@langchain/core/messages";
+import { ChatOllama, Ollama as LangChainOllama, OllamaEmbeddings } from "@langchain/ollama";
+import { embedMany, generateText, jsonSchema, Output, stepCountIs, streamText, tool } from "ai";
+import { createOllama } from "ollama-ai-provider-v2";
 import { serve } from "./support/processes.mjs";
 
 const cleanups = [];
@@ -170,4 +174,74 @@ test("a conversation goes on from its context, and a prompt may have a template 
   assert.equal((await ask({ prompt: question[0].content, template: jinja })).response, right);
   const bare = await ask({ prompt: "x", template: "{{ .Prompt }}" });
   assert.ok(bare.prompt_eval_count < alone.prompt_eval_count);
+});
+
+const weather = { description: "Get the current weather in a given location",
+  parameters: { type: "object", properties: { location: { type: "string", description: "The city" } }, required: ["location"] } };
+const paris = "What is the weather in Paris?";
+const sun = { temperature: 21, condition: "sunny" };
+const sum = { title: "sum", type: "object", properties: { sum: { type: "integer" } }, required: ["sum"], additionalProperties: false };
+
+test("@langchain/ollama: chats, calls, structured output, prompts and vectors", async (t) => {
+  const common = { baseUrl: server.url, model, temperature: 0, repeatPenalty: 1 };
+  const chat = new ChatOllama(common);
+  await t.test("a chat, streamed and not", async () => {
+    const whole = await chat.invoke(question[0].content);
+    assert.equal(whole.content, right);
+    assert.ok(whole.usage_metadata.input_tokens > 0 && whole.usage_metadata.output_tokens > 0);
+    let text = "", pieces = 0;
+    for await (const chunk of await chat.stream(question[0].content)) { text += chunk.content; pieces += 1; }
+    assert.equal(text, right);
+    assert.ok(pieces > 2);
+  });
+  await t.test("a loop of two steps", async () => {
+    const able = chat.bindTools([{ type: "function", function: { name: "get_weather", ...weather } }]);
+    const asked = [new HumanMessage(paris)];
+    const first = await able.invoke(asked);
+    assert.deepEqual(first.tool_calls.map(({ name, args }) => [name, args]), [["get_weather", { location: "Paris" }]]);
+    const result = new ToolMessage({ content: JSON.stringify(sun), tool_call_id: first.tool_calls[0].id });
+    assert.match((await able.invoke([...asked, first, result])).content, /21 degrees/);
+  });
+  await t.test("an object of a schema", async () => {
+    const answer = await chat.withStructuredOutput(sum, { method: "jsonSchema" }).invoke("What is 17 + 25? Answer in JSON.");
+    assert.ok(Number.isInteger(answer.sum));
+  });
+  await t.test("a prompt", async () => assert.equal(await new LangChainOllama(common).invoke(question[0].content), right));
+  await t.test("vectors", async () => {
+    const vectors = new OllamaEmbeddings({ baseUrl: server.url, model });
+    const [one, other] = await vectors.embedDocuments(["one", "two"]);
+    assert.ok(one.length > 1 && one.length === other.length);
+    assert.deepEqual(await vectors.embedQuery("one"), one);
+  });
+  await t.test("an unknown model", async () => assert.rejects(new ChatOllama({ ...common, model: "none", maxRetries: 0 }).invoke("Hello"), /none/));
+});
+
+test("ai with ollama-ai-provider-v2: texts, calls, structured output and vectors", async (t) => {
+  const ollama = createOllama({ baseURL: `${server.url}/api` });
+  const common = { model: ollama(model), temperature: 0, maxRetries: 0, providerOptions: { ollama: { options: { repeat_penalty: 1 } } } };
+  await t.test("a text, streamed and not", async () => {
+    const whole = await generateText({ ...common, prompt: question[0].content });
+    assert.deepEqual([whole.text, whole.finishReason], [right, "stop"]);
+    assert.ok(whole.usage.inputTokens > 0 && whole.usage.outputTokens > 0);
+    let text = "";
+    const stream = streamText({ ...common, prompt: question[0].content });
+    for await (const piece of stream.textStream) text += piece;
+    assert.equal(text, right);
+    assert.equal((await stream.usage).outputTokens, whole.usage.outputTokens);
+  });
+  await t.test("a loop of two steps", async () => {
+    const get_weather = tool({ description: weather.description, inputSchema: jsonSchema(weather.parameters), execute: async () => sun });
+    const { steps, text } = await generateText({ ...common, prompt: paris, tools: { get_weather }, stopWhen: stepCountIs(3) });
+    assert.deepEqual(steps[0].toolCalls.map(({ toolName, input }) => [toolName, input]), [["get_weather", { location: "Paris" }]]);
+    assert.match(text, /21 degrees/);
+  });
+  await t.test("an object of a schema", async () => {
+    const { output } = await generateText({ ...common, prompt: "What is 17 + 25? Answer in JSON.", output: Output.object({ schema: jsonSchema(sum) }) });
+    assert.ok(Number.isInteger(output.sum));
+  });
+  await t.test("vectors", async () => {
+    const { embeddings } = await embedMany({ model: ollama.textEmbeddingModel(model), values: ["one", "two"], maxRetries: 0 });
+    assert.ok(embeddings.length === 2 && embeddings[0].length > 1);
+  });
+  await t.test("an unknown model", async () => assert.rejects(generateText({ ...common, model: ollama("none"), prompt: "Hello" }), { statusCode: 404 }));
 });
