@@ -45,6 +45,13 @@ TEST_F(ShownFiles, AreOnlyThoseThatAreThereAndAreImages) {
   }
 }
 
+TEST_F(ShownFiles, AtTheBeginningAreNoCommand) {
+  EXPECT_TRUE(begins_with_image(path("a.png") + " what is this?"));
+  EXPECT_FALSE(begins_with_image("/set system look at " + path("a.png")));
+  EXPECT_FALSE(begins_with_image("/bye"));
+  EXPECT_FALSE(begins_with_image(""));
+}
+
 TEST_F(ShownFiles, AreInTheMessageAsBase64) {
   const Result<Value> message = typed_message("look " + path("a.png"));
   ASSERT_TRUE(message);

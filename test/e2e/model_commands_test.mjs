@@ -102,6 +102,24 @@ test("Ctrl-C ends a pull, and the next one goes on", async (t) => {
 
 const question = "What is 17 + 25?";
 
+async function chatBecomesModel(command) {
+  const input = [question, "/set system Be kind.", "/set parameter num_predict 3", "/save model me/talk", "/load model none", "/load model me/talk", question].join("\n");
+  const { stdout, stderr } = await command(["run", "base", "--temperature", "0"], { input, both: true });
+  assert.match(stderr, /^braid: model 'none' not found[^\n]*$/m);
+  const [first, second, ...more] = stdout.split("\n");
+  assert.equal(first, "17 + 25 = 42.");
+  assert.ok(second !== "" && second.length < first.length, `three tokens: ${second}`);
+  assert.deepEqual(more, []);
+  const shown = JSON.parse(await command(["show", "me/talk", "--json"]));
+  assert.equal(shown.system, "Be kind.");
+  assert.match(shown.parameters, /^num_predict 3$/m);
+  assert.equal(shown.details.parent_model, "base:latest");
+  assert.deepEqual(shown.messages, [{ role: "user", content: question }, { role: "assistant", content: first }]);
+  const again = await command(["run", "me/talk"], { input: `${question}\n/save model me/longer\n` });
+  assert.deepEqual(JSON.parse(await command(["show", "me/longer", "--json"])).messages,
+    [...shown.messages, { role: "user", content: question }, { role: "assistant", content: again }]);
+}
+
 // The same in the terminal's own process and through a server.
 async function chat(command, data) {
   const said = await command(["run", "base", question, "--temperature", "0"]);
@@ -118,6 +136,7 @@ async function chat(command, data) {
   assert.match(stderr, /there is no command \/nonsense/);
   const kept = JSON.parse(readFileSync(path.join(data, "chats/one.json"), "utf8"));
   assert.deepEqual(kept.messages.map((message) => message.role), ["user", "assistant"]);
+  await chatBecomesModel(command);
 }
 
 test("a chat with a model of the folder", async (t) => {

@@ -23,6 +23,8 @@ constexpr char kHelp[] =
     "  /set parameter NAME VALUE such as temperature 0.5, top_k 40, num_predict 200, seed 1\n"
     "  /show info|system|parameters|messages\n"
     "  /save NAME, /load NAME    keep this chat, and go on with one\n"
+    "  /save model NAME          make a model that begins with this chat\n"
+    "  /load model NAME          go on with another model\n"
     "  /new                      start over\n"
     "  /bye                      leave; Ctrl-D too\n"
     "\"\"\" begins and ends a text of several lines. Ctrl-C stops an answer.\n"
@@ -54,6 +56,12 @@ Value typed(std::string_view text) {
   return std::string(text);
 }
 
+// Of "model NAME" the name; without one it is a chat's.
+std::optional<std::string> named_model(std::string_view what) {
+  if (take_word(what) != "model" || what.empty()) return std::nullopt;
+  return std::string(what);
+}
+
 template <class T>
 T member_or(const Value& document, std::string_view name, T otherwise) {
   const Value* value = document.find(name);
@@ -63,10 +71,10 @@ T member_or(const Value& document, std::string_view name, T otherwise) {
 
 }  // namespace
 
-ChatSession::ChatSession(ChatPartner& partner, LineEditor& editor, ChatState state, std::string folder)
-    : partner_(partner), editor_(editor), state_(std::move(state)), folder_(std::move(folder)) {}
+ChatSession::ChatSession(ChatPartner& partner, LineEditor& editor, ChatState state, std::string folder, ChatModels models)
+    : partner_(partner), editor_(editor), state_(std::move(state)), folder_(std::move(folder)), models_(std::move(models)) {}
 
-void ChatSession::run() {
+std::optional<std::string> ChatSession::run() {
   if (editor_.is_terminal())
     fmt::print("{}: type a message; Ctrl-C stops an answer, Ctrl-D leaves, /new starts over, /? tells more.\n", printable(partner_.name()));
   for (;;) {
@@ -74,12 +82,13 @@ void ChatSession::run() {
     if (!text) break;
     if (text->empty()) continue;
     editor_.remember(*text);
-    if (text->front() != '/')
+    if (text->front() != '/' || begins_with_image(*text))
       answer(*text);
     else if (obey(*text) == Next::kEnd)
       break;
   }
   if (editor_.is_terminal()) fmt::print("\n");
+  return next_;
 }
 
 // A line, or what stands between """ and """.
@@ -126,7 +135,7 @@ ChatSession::Next ChatSession::obey(std::string_view command) {
   else
     done = invalid_argument(fmt::format("there is no command {}; /? tells which there are", word));
   if (!done) report(done.error());
-  return Next::kGoOn;
+  return next_ ? Next::kEnd : Next::kGoOn;
 }
 
 Result<void> ChatSession::set(std::string_view what) {
@@ -170,8 +179,9 @@ Result<std::string> ChatSession::path_of(std::string_view name) const {
   return fmt::format("{}/chats/{}.json", folder_, name);
 }
 
-Result<void> ChatSession::save(std::string_view name) const {
-  const Result<std::string> path = path_of(name);
+Result<void> ChatSession::save(std::string_view what) const {
+  if (const auto model = named_model(what)) return models_.make(*model, state_);
+  const Result<std::string> path = path_of(what);
   if (!path) return path.error();
   if (const Result<void> made = registry::make_folders(folder_ + "/chats"); !made) return made;
   const Value chat =
@@ -179,8 +189,13 @@ Result<void> ChatSession::save(std::string_view name) const {
   return registry::write_durably(*path, text_of(chat));
 }
 
-Result<void> ChatSession::load(std::string_view name) {
-  const Result<std::string> path = path_of(name);
+Result<void> ChatSession::load(std::string_view what) {
+  if (const auto model = named_model(what)) {
+    if (const Result<void> known = models_.check(*model); !known) return known;
+    next_ = *model;
+    return {};
+  }
+  const Result<std::string> path = path_of(what);
   if (!path) return path.error();
   Result<std::string> text = registry::read_small_file(*path, kMostChatBytes);
   if (!text) return text.error();

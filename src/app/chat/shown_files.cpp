@@ -84,6 +84,8 @@ TypedText find_images(std::string_view text) {
   return typed;
 }
 
+bool begins_with_image(std::string_view text) { return !text.empty() && names_image(word_at(text, 0).path); }
+
 Result<Value> typed_message(const std::string& text) {
   TypedText typed = find_images(text);
   ValueDict message{{"role", "user"}, {"content", std::move(typed.words)}};
