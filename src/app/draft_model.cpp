@@ -28,7 +28,35 @@ Result<std::optional<model::EagleHead>> open_eagle(const std::string& path, cons
   return std::optional(std::move(*head));
 }
 
+// It reads what the model reads, as far back as its own context goes.
+model::LoadOptions draft_options(const ModelOptions& options, std::int32_t max_batch) {
+  model::LoadOptions load = load_options(options, max_batch);
+  load.context_length = 0;
+  load.kv_limit = 0;
+  return load;
+}
+
+Result<const kernels::KernelTable*> kernels_of_draft(const ModelOptions& options, const files::GgufFile& file) {
+  return choose_kernels(options, model::has_float_weights(file, {options.float_type, options.fast_weights}));
+}
+
 }  // namespace
+
+Result<std::uint64_t> draft_block_bytes(const ModelOptions& options, std::int32_t max_batch, int threads, const files::GgufFile& model) {
+  if (options.draft.empty()) return std::uint64_t{0};
+  const Result<std::optional<model::EagleHead>> eagle = open_eagle(options.draft, model);
+  if (!eagle) return eagle.error();
+  if (*eagle) return std::uint64_t{0};
+  const Result<files::GgufFile> file = open_model(options.draft);
+  if (!file) return file.error();
+  const Result<const kernels::KernelTable*> table = kernels_of_draft(options, *file);
+  if (!table) return table.error();
+  model::LoadOptions load = draft_options(options, max_batch);
+  load.threads = threads;
+  const Result<model::MemoryEstimate> estimate = model::estimate_memory(*file, **table, load);
+  if (!estimate) return estimate.error();
+  return estimate->kv_block * estimate->kv_groups.size();
+}
 
 Result<LoadedDraft> load_draft(const ModelOptions& options, const Loading& loading, const files::GgufFile& model,
                                const text::ModelCodec& codec) {
@@ -38,8 +66,7 @@ Result<LoadedDraft> load_draft(const ModelOptions& options, const Loading& loadi
   if (*eagle) return LoadedDraft{nullptr, std::make_shared<const model::EagleHead>(std::move(**eagle)), {}};
   const Result<files::GgufFile> file = open_model(options.draft);
   if (!file) return file.error();
-  const Result<const kernels::KernelTable*> table =
-      choose_kernels(options, model::has_float_weights(*file, {options.float_type, options.fast_weights}));
+  const Result<const kernels::KernelTable*> table = kernels_of_draft(options, *file);
   if (!table) return table.error();
   auto own = text::ModelCodec::from_gguf(*file);
   if (!own) return own.error();
@@ -48,12 +75,10 @@ Result<LoadedDraft> load_draft(const ModelOptions& options, const Loading& loadi
     spdlog::info("--draft {}: its tokens are not those of the model ({}): they are mapped by their text", options.draft, *difference);
     map = make_text_map(codec, std::move(*own));
   }
-  model::LoadOptions load = load_options(options, loading.max_batch);
+  model::LoadOptions load = draft_options(options, loading.max_batch);
   load.threads = loading.team->size();
   load.team = loading.team;
   load.packers = loading.packers;
-  load.context_length = 0;
-  load.kv_limit = 0;
   ModelOptions packing = options;
   packing.model = options.draft;
   packing.context.reset();

@@ -9,6 +9,7 @@
 #include "model/families/eagle3.h"
 #include "text/codec.h"
 
+#include <cstdint>
 #include <memory>
 
 namespace braid::app {
@@ -25,5 +26,8 @@ struct LoadedDraft {
 // outlive it. Its KV pool is not there yet.
 Result<LoadedDraft> load_draft(const ModelOptions& options, const Loading& loading, const files::GgufFile& model,
                                const text::ModelCodec& codec);
+
+// What a draft has beside each block of the model's pool; 0: nothing, or it is a head for the model. Reads no weights.
+Result<std::uint64_t> draft_block_bytes(const ModelOptions& options, std::int32_t max_batch, int threads, const files::GgufFile& model);
 
 }  // namespace braid::app

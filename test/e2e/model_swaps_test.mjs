@@ -163,6 +163,16 @@ test("a pool shrinks under its streams for another model", async (t) => {
   await eventually("the pool grows again", async () => (await total()) > during);
 });
 
+test("a model that comes back with its draft has the pool that it had", async (t) => {
+  const server = await serve(t, [demo, "--draft", draft, "--kv-memory", "256M", "--max-batch", "4", "--no-warmup"]);
+  const total = async () => (await metrics(server.url)).get("braid_kv_blocks_total") ?? (await metrics(server.url)).get('braid_kv_blocks_total{model="demo-q8_0"}');
+  const before = await total();
+  const expected = await answer(server, wish("demo-q8_0"));
+  assert.equal((await command(server, "unload", { model: "demo-q8_0" })).status, "unloaded");
+  assert.deepEqual(await answer(server, wish("demo-q8_0")), expected);
+  assert.equal(await total(), before);
+});
+
 test("the pool of a model that came second grows beyond its first size when the other one goes", async (t) => {
   const folder = temporaryFolder(t);
   for (const name of ["demo", "twin"]) symlinkSync(demo, path.join(folder, `${name}.gguf`));

@@ -126,6 +126,8 @@ Result<ModelNeeds> LoadingThread::look_now(const ServedModelOptions& model) {
     file_ = std::move(*file);
     return needs_of_ranks(*estimate, model.model, options_.batch.max_batch);
   }
+  const Result<std::uint64_t> draft_block = draft_block_bytes(model.model, options_.batch.max_batch, team_.size(), *file);
+  if (!draft_block) return draft_block.error();
   const bool is_packed = shelf_.find(weights_key(model.model, **table)) != nullptr;
   file_ = std::move(*file);
   ModelNeeds needs;
@@ -133,6 +135,7 @@ Result<ModelNeeds> LoadingThread::look_now(const ServedModelOptions& model) {
   if (!options_.disk.directory.empty()) needs.fixed += store::StoreOptions().buffer_memory;
   if (!model.model.draft.empty()) needs.fixed += bytes_of(model.model.draft);
   needs.kv = kv_demand(*estimate, model.model, options_.batch.max_batch);
+  needs.kv.block_bytes += *draft_block;
   return needs;
 }
 
