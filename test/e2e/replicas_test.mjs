@@ -1,0 +1,170 @@
+// Several servers behind nginx with the file that deploy/ has for it: conversations find the server that has their beginning, one that leaves
+// or is killed takes nothing with it but the streams that it was sending, and no answer is another one than it would be alone.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { collect, eventually, events, metric, post } from "./support/client.mjs";
+import { balance, Conversation, hit_rate } from "./support/replicas.mjs";
+import { freePort, longModel, serve } from "./support/processes.mjs";
+
+const seconds = Number(process.env.REPLICAS_SECONDS ?? 40);
+const options = ["--kv-memory", "64M", "--threads", "1"];
+
+async function replicas(t, count, args = options) {
+  const model = longModel(t);
+  const ports = [];
+  for (let i = 0; i < count; ++i) ports.push(await freePort());
+  const start = (i) => serve(t, [model, "--alias", `replica-${i}`, ...args], { port: ["--port", String(ports[i])] });
+  const servers = [];
+  for (let i = 0; i < count; ++i) servers.push(await start(i));
+  return { servers, ports, start };
+}
+
+const chat = (url, body) => post(`${url}/v1/chat/completions`, body);
+
+test("conversations find their beginning: nine of ten tokens that one server would have found are found by four", async (t) => {
+  const { ports } = await replicas(t, 4);
+  const { url } = await balance(t, ports);
+  const work = { count: 24, turns: 5, at_once: 2 };
+  const shared = await hit_rate(url, work);
+  const { servers: [alone] } = await replicas(t, 1);
+  const whole = await hit_rate(alone.url, work);
+  t.diagnostic(`hit rate: ${shared.toFixed(3)} with four, ${whole.toFixed(3)} with one`);
+  assert.ok(whole > 0.5, `${whole}`);
+  assert.ok(shared >= 0.9 * whole, `${shared} with four, ${whole} with one`);
+});
+
+test("all dialects' requests are known by what they begin with, and others by X-Braid-Prefix", async (t) => {
+  const { ports } = await replicas(t, 2);
+  const { url } = await balance(t, ports);
+  const at = async (path, body, headers = {}) => {
+    const response = await post(url + path, { max_tokens: 1, ...body }, { headers: { "Content-Type": "application/json", ...headers } });
+    const answer = await response.json();
+    assert.equal(response.status, 200, JSON.stringify(answer));
+    return answer.model;
+  };
+  const both = new Set();
+  for (let i = 0; i < 8; ++i) {
+    const user = { role: "user", content: `Story ${i}: "quoted" {braces}` };
+    const more = [user, { role: "assistant", content: "Yes." }, { role: "user", content: "And then?" }];
+    const first = await at("/v1/chat/completions", { messages: [user] });
+    assert.equal(await at("/v1/chat/completions", { temperature: 0, messages: more, stop: ["user"] }), first);
+    assert.equal(await at("/v1/messages", { system: "Be short.", messages: more }), await at("/v1/messages", { messages: [user] }));
+    assert.equal(await at("/api/chat", { messages: more, stream: false }), await at("/api/chat", { messages: [user], stream: false }));
+    const prompt = `${i} and ${"then ".repeat(90)}`;
+    assert.equal(await at("/v1/completions", { prompt }), await at("/v1/completions", { seed: 3, prompt: `${prompt} the end`, temperature: 0 }));
+    assert.equal(await at("/v1/responses", { input: [user], max_output_tokens: 1, max_tokens: undefined }),
+      await at("/v1/responses", { input: more, max_output_tokens: 2, max_tokens: undefined }));
+    assert.equal(await at("/v1/completions", { prompt: "a" }, { "X-Braid-Prefix": `p${i}` }), await at("/v1/completions", { prompt: "b" }, { "X-Braid-Prefix": `p${i}` }));
+    both.add(first);
+  }
+  assert.equal(both.size, 2);
+});
+
+test("who finds a server overloaded goes to the one with the fewest", async (t) => {
+  const { servers, ports } = await replicas(t, 2, [...options, "--max-batch", "1", "--max-waiting", "1"]);
+  const { url } = await balance(t, ports);
+  const stop = new AbortController();
+  const long = { ...new Conversation(0).body(), max_tokens: 20_000, stream: true };
+  const streams = [];
+  for (let i = 0; i < 2; ++i) streams.push(await fetch(`${url}/v1/chat/completions`, {
+    method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ ...long, max_tokens: long.max_tokens + i }), signal: stop.signal }));
+  const first = (await events(streams[0])[Symbol.asyncIterator]().next()).value.model;
+  const other = await (await chat(url, new Conversation(0).body())).json();
+  assert.notEqual(other.model, first);
+  stop.abort();
+  for (const server of servers) await eventually("nothing runs", async () => (await metric(server.url, "braid_sequences_decoding")) === 0);
+});
+
+test("the conversations of a server that leaves go on, and no request is lost", async (t) => {
+  const { servers, ports } = await replicas(t, 3, [...options, "--drain-delay", "1s"]);
+  const { url } = await balance(t, ports);
+  const all = Array.from({ length: 12 }, (_, number) => new Conversation(number));
+  const places = new Map();
+  let turns = 0;
+  const hold = (conversation, count) => (async () => {
+    for (let i = 0; i < count; ++i) {
+      const response = await chat(url, conversation.body());
+      const answer = await response.json();
+      assert.equal(response.status, 200, JSON.stringify(answer));
+      conversation.take(answer.choices[0].message.content);
+      places.set(conversation, answer.model);
+      ++turns;
+    }
+  })();
+  await Promise.all(all.map((conversation) => hold(conversation, 2)));
+  const leaving = places.get(all[0]);
+  const going_on = Promise.all(all.map((conversation) => hold(conversation, 6)));
+  const server = servers[Number(leaving.split("-")[1])];
+  server.child.kill("SIGTERM");
+  await going_on;
+  await server.exited;
+  await Promise.all(all.map((conversation) => hold(conversation, 2)));
+  assert.equal(turns, 12 * 10);
+  assert.notEqual(places.get(all[0]), leaving);
+});
+
+test("a soak in which servers are killed: no wrong answer, and nothing is lost but the streams of the one that was killed", async (t) => {
+  const { servers, ports, start } = await replicas(t, 4);
+  const { url } = await balance(t, ports);
+  const wishes = Array.from({ length: 24 }, (_, number) => new Conversation(number).body({ max_tokens: 8 + number * 3, return_token_ids: true, temperature: number % 2 }));
+  const solo = [];
+  for (const wish of wishes) solo.push((await collect(await chat(servers[0].url, { ...wish, stream: true }))).tokens);
+  const kills = new Map();  // how often each server was killed
+  const tally = { whole: 0, streamed: 0, broken: 0, kills: 0 };
+  const ask_whole = async (i) => {
+    const response = await chat(url, wishes[i]);
+    const answer = await response.json().catch(() => assert.fail(`status ${response.status}, no JSON`));
+    assert.equal(response.status, 200, JSON.stringify(answer));
+    assert.deepEqual(answer.choices[0].token_ids, solo[i]);
+    ++tally.whole;
+  };
+  const ask_stream = async (i) => {
+    const kills_before = new Map(kills);
+    const response = await chat(url, { ...wishes[i], stream: true });
+    assert.equal(response.status, 200, response.status === 200 ? "" : await response.text());
+    const tokens = [];
+    let place = null;  // the server that answers, once it is known
+    let is_done = false;
+    try {
+      for await (const event of events(response)) {
+        if (event === "[DONE]") { is_done = true; continue; }
+        assert.equal(event.error, undefined, JSON.stringify(event));
+        place = event.model;
+        tokens.push(...(event.choices[0]?.token_ids ?? []));
+      }
+    } catch (error) {
+      if (error instanceof assert.AssertionError && !/ended inside an event/.test(error.message)) throw error;
+    }
+    assert.deepEqual(tokens, solo[i].slice(0, tokens.length));  // what came was right
+    if (is_done) {
+      assert.equal(tokens.length, solo[i].length);
+      ++tally.streamed;
+      return;
+    }
+    const was_killed = [...kills].some(([name, count]) => (place ?? name) === name && count > (kills_before.get(name) ?? 0));
+    assert.ok(was_killed, `a stream of ${place} broke, and that server was not killed`);
+    ++tally.broken;
+  };
+  const until = Date.now() + seconds * 1000;
+  const failures = [];
+  const client = async (number) => {
+    for (let i = number; Date.now() < until && failures.length === 0; i = (i + 7) % wishes.length)
+      await (i % 3 === 0 ? ask_whole(i) : ask_stream(i)).catch((error) => failures.push(error));
+  };
+  const killer = async () => {
+    for (let i = 0; Date.now() < until && failures.length === 0; i = (i + 1) % servers.length) {
+      await new Promise((resolve) => setTimeout(resolve, 2000));
+      const name = `replica-${i}`;
+      kills.set(name, (kills.get(name) ?? 0) + 1);
+      ++tally.kills;
+      servers[i].child.kill("SIGKILL");
+      await servers[i].exited;
+      servers[i] = await start(i);
+    }
+  };
+  await Promise.all([killer(), ...Array.from({ length: 8 }, (_, number) => client(number))]);
+  t.diagnostic(JSON.stringify(tally));
+  for (const failure of failures.slice(0, 3)) console.error(failure);
+  assert.equal(failures.length, 0);
+  assert.ok(tally.kills > 0 && tally.whole > 0 && tally.streamed > 0);
+});
