@@ -48,7 +48,8 @@ struct SchedulerOptions {
   std::size_t draft_bytes = 0;  // of a block on disk those at its end that a model which guesses has of it: no answer depends on them
   bool kv_verify = false;       // the prefix cache is written and compared with, never read
   bool disk_always = false;     // whether what the disk has is read even when computing it has been faster
-  bool write_through = false;   // whether the disk tier, if any, gets blocks when they are full, not when they are evicted
+  std::chrono::milliseconds restore_patience{2'000};  // with a disk that does not answer: then what it was to give is computed
+  bool write_through = false;  // whether the disk tier, if any, gets blocks when they are full, not when they are evicted
 };
 
 // The first thing wrong with them, as a sentence that names the option.

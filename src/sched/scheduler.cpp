@@ -21,7 +21,6 @@ namespace {
 namespace asio = boost::asio;
 
 // How long a sequence waits for a disk that gives nothing, before it computes what it wanted from there.
-constexpr std::chrono::seconds kRestorePatience{2};
 constexpr int kPruneSeconds = 60;
 
 }  // namespace
@@ -145,11 +144,12 @@ bool Scheduler::has_ended() const {
 
 asio::awaitable<void> Scheduler::tend_disk() {
   DiskTier& disk = *roster_.disk_tier();
+  const std::chrono::milliseconds pause = std::min(std::chrono::milliseconds(1'000), options_.restore_patience);
   for (int second = 0;; ++second) {
-    disk_timer_.expires_after(std::chrono::seconds(1));
+    disk_timer_.expires_after(pause);
     const auto [error] = co_await disk_timer_.async_wait(asio::as_tuple(asio::use_awaitable));
     if (error || has_ended_) co_return;
-    if (roster_.give_up_restoring(std::chrono::steady_clock::now() - kRestorePatience)) wake_.notify();
+    if (roster_.give_up_restoring(std::chrono::steady_clock::now() - options_.restore_patience)) wake_.notify();
     if (second % kPruneSeconds == 0) disk.store().tend();
   }
 }
