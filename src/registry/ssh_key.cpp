@@ -28,7 +28,7 @@ constexpr std::size_t kKeyBytes = 32;
 constexpr std::size_t kSignatureBytes = 64;
 constexpr std::size_t kBlockBytes = 8;  // that an unencrypted private part is filled up to
 constexpr std::size_t kLineLetters = 70;
-constexpr std::size_t kMostFileBytes = 16384;
+constexpr std::size_t kMostKeyFileBytes = 16384;
 
 using KeyHandle = std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)>;
 
@@ -165,7 +165,7 @@ Result<SshKey> SshKey::parse(std::string_view text) {
 }
 
 Result<SshKey> SshKey::read(const std::string& path) {
-  const Result<std::string> text = read_small_file(path, kMostFileBytes);
+  const Result<std::string> text = read_small_file(path, kMostKeyFileBytes);
   if (!text) return text.error();
   Result<SshKey> key = parse(*text);
   if (!key) return Error{key.error().code, fmt::format("{}: {}", path, key.error().message), ""};
