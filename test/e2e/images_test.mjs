@@ -90,7 +90,7 @@ test("several images, in several turns and beside others, give the same bits alo
 // Blocks of 8 tokens end within images, whose tokens Gemma 3 lets see each other both ways, and rotary positions of Qwen2-VL run behind.
 test("streams go on, and answers stay the same bits, when blocks run out beside images", async (t) => {
   const preempted = [];
-  for (const [name, memory] of [["llava", "48K"], ["gemma3", "160K"], ["qwen2-vl", "48K"]]) {
+  for (const [name, memory] of [["llava", "48K"], ["gemma3", "112K"], ["qwen2-vl", "48K"]]) {
     const server = await serve_models(t, [name], ["--ctx", "128", "--block-size", "8"], memory);
     const long = { max_tokens: 40, ignore_eos: true };
     const expected = logprobs_of(await ask(server, question(name, long)));

@@ -30,7 +30,7 @@ inline constexpr std::int32_t kBlockTokens = 8;
 inline constexpr std::int32_t kContext = 192;
 inline constexpr std::int32_t kSlots = 12;
 inline constexpr std::int32_t kRoomyBlocks = 512;
-inline constexpr std::int32_t kTightBlocks = 64;
+inline constexpr std::int32_t kTightBlocks = 48;
 inline constexpr std::int32_t kTightWindows = 40;  // of which a sequence holds eight at most
 inline constexpr std::size_t kAtOnce = 32;
 
