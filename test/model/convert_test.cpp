@@ -50,11 +50,25 @@ TEST(Convert, WritesTheKeysThatLlamaCppAsksFor) {
                                     {"glm4-moe", "glm4moe.expert_shared_count"},
                                     {"granite-moe-shared", "granitemoe.expert_shared_feed_forward_length"},
                                     {"hunyuan-moe", "hunyuan-moe.expert_feed_forward_length"},
+                                    {"hunyuan-moe", "hunyuan-moe.expert_shared_feed_forward_length"},
+                                    {"nemotron-h-moe", "nemotron_h.expert_shared_feed_forward_length"},
+                                    {"qwen2-moe", "qwen2moe.expert_shared_feed_forward_length"},
                                     {"minimax-m2", "minimax-m2.expert_feed_forward_length"},
                                     {"apertus", "xielu.alpha_n"}}) {
     EXPECT_NE(open_folder_model(folder).find(key), nullptr) << folder << ": " << key;
   }
   EXPECT_EQ(open_folder_model("phi3-longrope").find("phi3.rope.scaling.factor"), nullptr);  // would divide angles again
+}
+
+// Which llama.cpp knows of some families by this key alone.
+TEST(Convert, SaysThatRoutersTakeSigmoids) {
+  for (const auto& [folder, architecture] : {std::pair{"deepseek-v3", "deepseek2"},
+                                             {"dots1", "dots1"},
+                                             {"glm4-moe", "glm4moe"},
+                                             {"lfm2-moe", "lfm2moe"},
+                                             {"minimax-m2", "minimax-m2"},
+                                             {"nemotron-h-moe", "nemotron_h"}})
+    EXPECT_EQ(open_folder_model(folder).unsigned_or(std::string(architecture) + ".expert_gating_func", 0).value(), 2U) << folder;
 }
 
 TEST(Convert, ShapesRecurrentTablesAsLlamaCppDoes) {

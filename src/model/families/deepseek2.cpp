@@ -48,7 +48,7 @@ void translate_deepseek_experts(FolderReader& in, const FolderSize& size) {
   const std::string scoring = in.config.text({"scoring_func"}, is_v2 ? "softmax" : "sigmoid");
   if (scoring != "softmax" && scoring != "sigmoid")
     in.config.fail(ErrorCode::kUnsupported, fmt::format("scoring_func is \"{}\", expected softmax or sigmoid", scoring));
-  in.set("expert_gating_func", std::uint64_t{scoring == "softmax" ? 1U : 2U});
+  set_scoring(in, scoring == "softmax" ? RouterShape::Scoring::kSoftmax : RouterShape::Scoring::kSigmoid);
   if (in.config.text({"topk_method"}, "") == "greedy") in.set("expert_group_count", std::uint64_t{1});
   join_experts(in, size);
 }

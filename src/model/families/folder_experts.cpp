@@ -115,6 +115,11 @@ void translate_router(FolderReader& in, bool normalised) {
   in.set("expert_group_used_count", static_cast<std::uint64_t>(in.config.count({"topk_group"}, 1, 1, groups)));
 }
 
+void set_scoring(FolderReader& in, RouterShape::Scoring scoring) {
+  const bool is_sigmoid = scoring == RouterShape::Scoring::kSigmoid;
+  in.set("expert_gating_func", std::uint64_t{is_sigmoid ? 2U : 1U});  // llama.cpp's numbers
+}
+
 void place_prediction_layer(FolderReader& in, FolderSize& size) {
   constexpr std::pair<std::string_view, std::string_view> kParts[] = {
       {"eh_proj", "eh_proj"}, {"enorm", "enorm"}, {"hnorm", "hnorm"}, {"shared_head.norm", "shared_head_norm"}};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "model/families/folder_decoder.h"
+#include "model/model_shape.h"
 
 #include <optional>
 #include <string_view>
@@ -39,6 +40,9 @@ void drop_dimension(FolderReader& in, std::string_view part);
 
 // Whether a token's weights are divided by their sum ("norm_topk_prob"), their scale, and groups.
 void translate_router(FolderReader& in, bool normalised);
+
+// What a router makes of its scores. llama.cpp knows it of some families only by this key.
+void set_scoring(FolderReader& in, RouterShape::Scoring scoring);
 
 // The layer behind the others that predicts tokens further ahead gets the names that it has in files, and counts in `size`, where all that it
 // has of its own is there. After name_tensors(). Otherwise drop_later_layers() takes it.

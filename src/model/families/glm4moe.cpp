@@ -35,6 +35,7 @@ void translate(FolderReader& in, FolderReader::Names names) {
   place_prediction_layer(in, size);
   translate_expert_keys(in);
   translate_router(in, true);
+  set_scoring(in, kSigmoidRouter.scoring);
   join_experts(in, size);
   drop_later_layers(in, size);
 }

@@ -43,6 +43,7 @@ void translate_hunyuan_moe(FolderReader& in) {
   const FolderSize size = translate_attention(in);
   translate_expert_keys(in, {"moe_intermediate_size", "intermediate_size"});
   join_experts(in, size);
+  set_shared_width(in, size);
 }
 
 }  // namespace

@@ -84,7 +84,7 @@ void translate_lfm2_moe(FolderReader& in) {
   const FolderSize size = translate_lfm2(in);
   translate_expert_keys(in);
   translate_router(in, true);
-  in.set("expert_gating_func", std::uint64_t{2});  // llama.cpp's number of sigmoids
+  set_scoring(in, RouterShape::Scoring::kSigmoid);
   in.set("leading_dense_block_count", static_cast<std::uint64_t>(in.config.count({"num_dense_layers"}, 0, 0, kMaxLayers)));
   join_experts(in, size, {.module = "feed_forward.experts", .gate = "w1", .up = "w3", .down = "w2"});
 }

@@ -133,7 +133,9 @@ void translate_nemotron_experts(FolderReader& in, const FolderSize& size) {
     in.set("moe_latent_size", static_cast<std::uint64_t>(latent));
   translate_expert_keys(in);
   translate_router(in, true);
+  set_scoring(in, RouterShape::Scoring::kSigmoid);
   join_experts(in, size, {.layers = "backbone.layers", .module = "mixer.experts"});
+  set_shared_width(in, size);
 }
 
 void translate_nemotron_h(FolderReader& in) {

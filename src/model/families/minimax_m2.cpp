@@ -24,6 +24,7 @@ void translate_minimax_m2(FolderReader& in) {
   translate_rope(in, size, static_cast<std::int32_t>(rotated));
   in.name_tensors(kMiniMaxNames);
   translate_expert_keys(in, {"intermediate_size"});
+  set_scoring(in, RouterShape::Scoring::kSigmoid);
   join_experts(in, size, {.module = "block_sparse_moe.experts", .gate = "w1", .up = "w3", .down = "w2"});
   drop_later_layers(in, size);
 }

@@ -26,6 +26,7 @@ void translate_qwen2moe(FolderReader& in) {
   translate_expert_keys(in);
   translate_router(in, false);
   join_experts(in, size);
+  set_shared_width(in, size);
   drop_dimension(in, "ffn_gate_inp_shexp");
 }
 
