@@ -57,7 +57,8 @@ TEST(Convert, WritesTheKeysThatLlamaCppAsksFor) {
                                     {"apertus", "xielu.alpha_n"}}) {
     EXPECT_NE(open_folder_model(folder).find(key), nullptr) << folder << ": " << key;
   }
-  EXPECT_EQ(open_folder_model("phi3-longrope").find("phi3.rope.scaling.factor"), nullptr);  // would divide angles again
+  EXPECT_EQ(open_folder_model("phi3-longrope").find("phi3.rope.scaling.factor"), nullptr);          // would divide angles again
+  EXPECT_EQ(open_folder_model("deepseek-v3").find("deepseek2.rope.scaling.attn_factor"), nullptr);  // would multiply them again
 }
 
 // Which llama.cpp knows of some families by this key alone.

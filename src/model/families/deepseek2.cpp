@@ -37,7 +37,10 @@ void translate_deepseek_scores(FolderReader& in) {
   auto part = in.config.part("rope_parameters");
   if (!part) part = in.config.part("rope_scaling");
   const double all = part ? part->number({"mscale_all_dim"}, 0.0, 0.0, 1e3) : 0.0;
-  if (all != 0.0) in.set("rope.scaling.yarn_log_multiplier", 0.1 * all);
+  if (all == 0.0) return;
+  in.set("rope.scaling.yarn_log_multiplier", 0.1 * all);
+  // llama.cpp takes angles without a factor then, and would multiply them once more.
+  if (part->number({"mscale"}, 0.0, 0.0, 1e3) == all && !part->has({"attention_factor"})) in.unset("rope.scaling.attn_factor");
 }
 
 void translate_deepseek_experts(FolderReader& in, const FolderSize& size) {

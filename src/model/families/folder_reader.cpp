@@ -220,6 +220,10 @@ void FolderReader::set_bare(std::string key, files::GgufValue value) {
   }
 }
 
+void FolderReader::unset(std::string_view key) {
+  std::erase_if(metadata_, [full = fmt::format("{}.{}", architecture_, key)](const auto& entry) { return entry.first == full; });
+}
+
 bool FolderReader::has_key(std::string_view key) const {
   const std::string full = fmt::format("{}.{}", architecture_, key);
   return std::ranges::find(metadata_, full, &std::pair<std::string, files::GgufValue>::first) != metadata_.end();

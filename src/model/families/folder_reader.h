@@ -50,6 +50,8 @@ class FolderReader {
   void set(std::string_view key, files::GgufValue value);
   void set_bare(std::string key, files::GgufValue value);  // without the architecture's name
 
+  void unset(std::string_view key);
+
   bool has_key(std::string_view key) const;
 
   // Gives tensors their names in a file: those that belong to a layer by what follows its number, the others by their whole name, both
