@@ -247,8 +247,18 @@ TEST_F(Choices, TheTierIsToldAndThePriorityReachesTheEngine) {
 
 TEST_F(Choices, TheFingerprintIsTold) {
   server.on_loop([this] { server.model().fingerprint = "fp_1"; });
-  EXPECT_NE(ask(server, "/v1/completions", R"({"prompt":"a"})").find(R"("model":"fake-model","system_fingerprint":"fp_1","choices")"),
-            std::string::npos);
+  const std::string chat = R"({"messages":[{"role":"user","content":"a"}],"stream":)";
+  for (const char* stream : {"false}", "true}"}) {
+    for (const auto& [path, body] :
+         {std::pair{"/v1/completions", std::string(R"({"prompt":"a","stream":)")}, std::pair{"/v1/chat/completions", chat},
+          std::pair{"/v1/responses", std::string(R"({"input":"a","stream":)")},
+          std::pair{"/v1/messages", R"({"max_tokens":5,)" + chat.substr(1)}, std::pair{"/api/chat", chat},
+          std::pair{"/api/generate", std::string(R"({"prompt":"a","stream":)")},
+          std::pair{"/completion", std::string(R"({"prompt":"a","stream":)")}}) {
+      const std::string answer = ask(server, path, body + stream);
+      EXPECT_NE(answer.find(R"("model":"fake-model","system_fingerprint":"fp_1")"), std::string::npos) << path << answer;
+    }
+  }
 }
 
 TEST_F(Choices, AConstraintIsCompiledForTheEngine) {

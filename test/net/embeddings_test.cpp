@@ -38,6 +38,18 @@ TEST(Embeddings, AreExactAndHaveTheLengthOne) {
   });
 }
 
+TEST(Embeddings, TellTheFingerprint) {
+  TestServer server;
+  answer_with_vectors(server);
+  server.on_loop([&] { server.model().fingerprint = "fp_1"; });
+  for (const auto& [path, body] :
+       {std::pair{"/v1/embeddings", R"({"input":"a"})"}, std::pair{"/api/embed", R"({"input":"a"})"},
+        std::pair{"/api/embeddings", R"({"prompt":"a"})"}, std::pair{"/pooling", R"({"input":"a","task":"embed"})"}}) {
+    const Reply reply = server.ask(post(path, body));
+    EXPECT_NE(reply.body.find(R"(,"system_fingerprint":"fp_1")"), std::string::npos) << path << reply.body;
+  }
+}
+
 // What the SDKs ask for: the bytes of the floats.
 TEST(Embeddings, AreGivenAsBase64) {
   TestServer server;

@@ -1,6 +1,7 @@
 #include "net/anthropic/message_format.h"
 
 #include "net/anthropic/request.h"
+#include "net/generation/answering_model.h"
 #include "net/generation/parser/whole_object.h"
 #include "net/generation/timings.h"
 #include "net/http/error_response.h"
@@ -128,8 +129,7 @@ class MessageFormat final : public AnswerFormat {
  public:
   MessageFormat(const std::string& id, const ServedModel& model, const GenerationCall& call)
       : details_(std::static_pointer_cast<const MessageDetails>(call.details)), timings_(call.timings) {
-    head_ = fmt::format(R"({{"id":"{}","type":"message","role":"assistant","model":)", id);
-    json::append_lossy_string(head_, model.id);
+    head_ = fmt::format(R"({{"id":"{}","type":"message","role":"assistant","model":{})", id, answering_model(model));
   }
 
   void append_begin(std::string& out, const Usage& so_far) override {

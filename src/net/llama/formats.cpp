@@ -1,5 +1,6 @@
 #include "net/llama/formats.h"
 
+#include "net/generation/answering_model.h"
 #include "net/generation/settings.h"
 #include "net/generation/timings.h"
 #include "net/generation/whole_format.h"
@@ -63,10 +64,10 @@ std::string settings_of(const Wish& wish) {
 class CompletionFormat final : public AnswerFormat {
  public:
   CompletionFormat(const ServedModel& model, const GenerationCall& call)
-      : codec_(*model.codec), choices_(static_cast<std::size_t>(call.choices)), settings_(settings_of(call)),
-        details_(std::static_pointer_cast<const CompletionDetails>(call.details)), logprobs_(call.wants_logprobs()),
-        tells_tokens_(details_->tells_tokens), timings_per_token_(call.timings_per_token), tells_progress_(call.prompt_progress) {
-    json::append_lossy_string(model_, model.id);
+      : codec_(*model.codec), model_(answering_model(model)), choices_(static_cast<std::size_t>(call.choices)),
+        settings_(settings_of(call)), details_(std::static_pointer_cast<const CompletionDetails>(call.details)),
+        logprobs_(call.wants_logprobs()), tells_tokens_(details_->tells_tokens), timings_per_token_(call.timings_per_token),
+        tells_progress_(call.prompt_progress) {
     for (const std::vector<TokenId>& prompt : call.prompt_tokens) prompts_.push_back(prompt.size());
   }
 
@@ -142,7 +143,7 @@ class CompletionFormat final : public AnswerFormat {
   }
 
   const TextCodec& codec_;
-  std::string model_;                   // in quotes
+  const std::string model_;             // as answering_model() tells it
   std::size_t choices_;                 // of each prompt
   std::vector<std::size_t> prompts_;    // [prompts]: their tokens
   std::vector<std::size_t> predicted_;  // per choice: tokens so far

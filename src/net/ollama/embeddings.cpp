@@ -1,5 +1,6 @@
 #include "net/ollama/embeddings.h"
 
+#include "net/generation/answering_model.h"
 #include "net/generation/whole_format.h"
 #include "net/json/fields.h"
 #include "net/json/write.h"
@@ -79,7 +80,7 @@ Result<Wish> read(Value& body, const ServedModel& model, std::span<const Paramet
 
 class EmbedFormat final : public WholeFormat {
  public:
-  explicit EmbedFormat(const ServedModel& model) : model_(json::quoted(model.id)) {}
+  explicit EmbedFormat(const ServedModel& model) : model_(answering_model(model)) {}
 
   void append_whole(std::string& out, std::span<const ChoiceAnswer> choices, const Usage& usage) override {
     out += R"({"model":)" + model_ + R"(,"embeddings":[)";
@@ -97,11 +98,17 @@ class EmbedFormat final : public WholeFormat {
 
 class OldFormat final : public WholeFormat {
  public:
+  explicit OldFormat(const ServedModel& model) : fingerprint_(model.fingerprint) {}
+
   void append_whole(std::string& out, std::span<const ChoiceAnswer> choices, const Usage&) override {
     out += R"({"embedding":)";
     openai::append_unit_vector(out, choices.front().vector);
+    append_fingerprint(out, fingerprint_);
     out += '}';
   }
+
+ private:
+  const std::string fingerprint_;
 };
 
 class VectorsDialect : public Dialect {
@@ -127,8 +134,8 @@ class Embeddings final : public VectorsDialect {
   Result<Wish> read(Value& body, const ServedModel& model, std::string_view) const override {
     return ollama::read(body, model, kPrompt, R"({"embedding":[]})");
   }
-  std::unique_ptr<AnswerFormat> make_format(const std::string&, const ServedModel&, const GenerationCall&) const override {
-    return std::make_unique<OldFormat>();
+  std::unique_ptr<AnswerFormat> make_format(const std::string&, const ServedModel& model, const GenerationCall&) const override {
+    return std::make_unique<OldFormat>(model);
   }
 };
 

@@ -1,5 +1,6 @@
 #include "net/ollama/line_format.h"
 
+#include "net/generation/answering_model.h"
 #include "net/generation/logprob_entries.h"
 #include "net/generation/parser/whole_object.h"
 #include "net/http/error_response.h"
@@ -43,20 +44,21 @@ struct Piece {
   }
 };
 
-std::string line_head(std::string_view id) {
-  return R"({"model":)" + json::quoted(id) + R"(,"created_at":")" + timestamp(std::time(nullptr)) + '"';
+// `model` in quotes, and what else is to be told of it.
+std::string line_head(const std::string& model) {
+  return R"({"model":)" + model + R"(,"created_at":")" + timestamp(std::time(nullptr)) + '"';
 }
 
 // Of an answer to nothing.
 std::string line_without_answer(std::string_view id, bool chat, std::string_view reason) {
   const std::string_view answer = chat ? R"(,"message":{"role":"assistant","content":""})" : R"(,"response":"")";
-  return fmt::format(R"({}{},"done":true,"done_reason":"{}"}})", line_head(id), answer, reason);
+  return fmt::format(R"({}{},"done":true,"done_reason":"{}"}})", line_head(json::quoted(id)), answer, reason);
 }
 
 class LineFormat final : public AnswerFormat {
  public:
   LineFormat(const ServedModel& model, const GenerationCall& call, bool chat)
-      : codec_(*model.codec), logprobs_(call.wants_logprobs()), chat_(chat), head_(line_head(model.id)) {
+      : codec_(*model.codec), logprobs_(call.wants_logprobs()), chat_(chat), head_(line_head(answering_model(model))) {
     if (!chat && !call.prompt_tokens.empty()) context_ = call.prompt_tokens.front();
   }
 

@@ -1,5 +1,6 @@
 #include "net/openai/answer_parts.h"
 
+#include "net/generation/answering_model.h"
 #include "net/generation/logprob_entries.h"
 #include "net/generation/timings.h"
 #include "net/json/write.h"
@@ -84,10 +85,7 @@ void append_usage(std::string& out, const Usage& usage) {
 std::string answer_prefix(const AnswerIdentity& identity, std::string_view object) {
   std::string prefix = fmt::format(R"({{"id":"{}","object":"{}","created":{},"model":)", identity.id, object, identity.created);
   json::append_lossy_string(prefix, identity.model);
-  if (!identity.fingerprint.empty()) {
-    prefix += R"(,"system_fingerprint":)";
-    json::append_lossy_string(prefix, identity.fingerprint);
-  }
+  append_fingerprint(prefix, identity.fingerprint);
   prefix += R"(,"choices":[)";
   return prefix;
 }

@@ -1,5 +1,6 @@
 #include "net/openai/embeddings.h"
 
+#include "net/generation/answering_model.h"
 #include "net/generation/whole_format.h"
 #include "net/json/fields.h"
 #include "net/json/write.h"
@@ -82,7 +83,7 @@ void append_base64(std::string& out, std::span<const float> vector) {
 class EmbeddingsFormat final : public WholeFormat {
  public:
   EmbeddingsFormat(const ServedModel& model, EmbeddingDetails details, const VectorNames& names)
-      : model_(model.id), details_(std::move(details)), names_(names) {}
+      : model_(answering_model(model)), details_(std::move(details)), names_(names) {}
 
   void append_whole(std::string& out, std::span<const ChoiceAnswer> choices, const Usage& usage) override {
     out += R"({"object":"list","data":[)";
@@ -91,8 +92,7 @@ class EmbeddingsFormat final : public WholeFormat {
       details_.width == 0 ? append_vector(out, choices[i].vector) : append_vectors(out, choices[i].vector);
       out += '}';
     }
-    out += R"(],"model":)";
-    json::append_lossy_string(out, model_);
+    out += R"(],"model":)" + model_;
     fmt::format_to(std::back_inserter(out), R"(,"usage":{{"prompt_tokens":{0},"total_tokens":{0}}}}})", usage.prompt_tokens);
   }
 

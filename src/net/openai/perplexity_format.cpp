@@ -1,6 +1,6 @@
 #include "net/openai/perplexity_format.h"
 
-#include "net/json/write.h"
+#include "net/generation/answering_model.h"
 
 #include <cmath>
 #include <fmt/format.h>
@@ -12,7 +12,7 @@ namespace {
 
 class PerplexityFormat final : public AnswerFormat {
  public:
-  explicit PerplexityFormat(const ServedModel& model) : model_(model.id) {}
+  explicit PerplexityFormat(const ServedModel& model) : model_(answering_model(model)) {}
 
   void append_delta(std::string&, std::uint32_t, const Delta&, const DeltaTokens&, const Usage&) override { not_streamed(); }
   void append_finish(std::string&, std::uint32_t, const ChoiceEnd&, const DeltaTokens&, const Usage&) override { not_streamed(); }
@@ -28,8 +28,7 @@ class PerplexityFormat final : public AnswerFormat {
       ++scored;
     }
     const double mean = scored > 0 ? sum / scored : 0.0;
-    out += R"({"object":"perplexity","model":)";
-    json::append_lossy_string(out, model_);
+    out += R"({"object":"perplexity","model":)" + model_;
     fmt::format_to(std::back_inserter(out), R"(,"tokens":{},"nll_mean":{},"perplexity":{},)", scored, mean, std::exp(mean));
     fmt::format_to(std::back_inserter(out), R"("usage":{{"prompt_tokens":{0},"completion_tokens":0,"total_tokens":{0}}}}})",
                    usage.prompt_tokens);

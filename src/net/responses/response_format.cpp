@@ -1,5 +1,6 @@
 #include "net/responses/response_format.h"
 
+#include "net/generation/answering_model.h"
 #include "net/generation/timings.h"
 #include "net/http/error_response.h"
 #include "net/json/write.h"
@@ -28,7 +29,7 @@ std::string_view code_of(const Error& error) {
 class ResponseFormat final : public AnswerFormat, RunningResponse {
  public:
   ResponseFormat(const std::string& id, const ServedModel& model, const GenerationCall& call, RunningResponses& running)
-      : id_(id), created_(static_cast<std::int64_t>(std::time(nullptr))), model_(model.id),
+      : id_(id), created_(static_cast<std::int64_t>(std::time(nullptr))), model_(answering_model(model)),
         details_(std::static_pointer_cast<const ResponseDetails>(call.details)),
         items_(id, *model.codec, details_->tools,
                {.events = call.stream, .logprobs = call.wants_logprobs(), .sealed_reasoning = details_->sealed_reasoning}),
@@ -103,8 +104,7 @@ class ResponseFormat final : public AnswerFormat, RunningResponse {
   void append_response(std::string& out, std::string_view status, const OutputItems& items, const Usage* usage, const Error* error) const {
     fmt::format_to(std::back_inserter(out), R"({{"id":"{}","object":"response","created_at":{},"status":"{}","model":)", id_, created_,
                    status);
-    json::append_lossy_string(out, model_);
-    out += R"(,"error":)";
+    out += model_ + R"(,"error":)";
     if (error != nullptr) {
       fmt::format_to(std::back_inserter(out), R"({{"code":"{}","message":)", code_of(*error));
       json::append_lossy_string(out, error->message);

@@ -1,4 +1,5 @@
 // /v1/classifications, /classify, /v1/rewards/score and /pooling: what a head for classes says of one text.
+#include "net/generation/answering_model.h"
 #include "net/generation/whole_format.h"
 #include "net/json/fields.h"
 #include "net/json/write.h"
@@ -149,7 +150,7 @@ void append_usage(std::string& out, const Usage& usage) {
 // {"id","object":"list","created","model","data":[
 void append_head(std::string& out, const std::string& id, const ServedModel& model) {
   fmt::format_to(std::back_inserter(out), R"({{"id":{},"object":"list","created":{},"model":{},"data":[)", json::quoted(id),
-                 static_cast<std::int64_t>(std::time(nullptr)), json::quoted(model.id));
+                 static_cast<std::int64_t>(std::time(nullptr)), answering_model(model));
 }
 
 class ClassFormat final : public WholeFormat {

@@ -1,4 +1,5 @@
 // /v1/rerank and /v1/score: how well two texts fit.
+#include "net/generation/answering_model.h"
 #include "net/generation/whole_format.h"
 #include "net/json/fields.h"
 #include "net/json/write.h"
@@ -113,7 +114,7 @@ Result<Wish> read_rerank(Value& body, const ServedModel& model) {
 class RerankFormat final : public WholeFormat {
  public:
   RerankFormat(std::string id, const ServedModel& model, std::shared_ptr<const DialectDetails> details)
-      : id_(std::move(id)), model_(json::quoted(model.id)), activation_(model.classes.relevance), details_(std::move(details)) {}
+      : id_(std::move(id)), model_(answering_model(model)), activation_(model.classes.relevance), details_(std::move(details)) {}
 
   // Best first; of equals the one that was named first.
   void append_whole(std::string& out, std::span<const ChoiceAnswer> choices, const Usage& usage) override {
@@ -200,7 +201,7 @@ Result<Wish> read_score(Value& body, const ServedModel& model) {
 class ScoreFormat final : public WholeFormat {
  public:
   ScoreFormat(std::string id, const ServedModel& model, bool raw)
-      : id_(std::move(id)), model_(json::quoted(model.id)), activation_(raw ? ScoreActivation::kNone : model.classes.relevance) {}
+      : id_(std::move(id)), model_(answering_model(model)), activation_(raw ? ScoreActivation::kNone : model.classes.relevance) {}
 
   void append_whole(std::string& out, std::span<const ChoiceAnswer> choices, const Usage& usage) override {
     fmt::format_to(std::back_inserter(out), R"({{"id":{},"object":"list","created":{},"model":{},"data":[)", json::quoted(id_),
