@@ -58,9 +58,10 @@ class Adapters {
   virtual Result<AdapterUse> current(const AdapterUse& applied) = 0;
 
   // A folder of PEFT, a GGUF file, or tensors of the adapter that has the name, whose configuration holds further.
-  // Reads and prepares it elsewhere than on the loop and the strand; then the name stands for it. Whatever fails changes nothing.
-  // kInvalidArgument: there is one of that name, and it is not to be replaced; or something of the files, which the message names.
-  virtual boost::asio::awaitable<Result<AdapterFacts>> load(std::string name, WeightSource source, bool replace) = 0;
+  // Reads and prepares it elsewhere than on the loop and the strand; then the name stands for it. `replacing`: what becomes of requests that
+  // use the one of that name; nothing: there is to be none. Whatever fails changes nothing. kInvalidArgument: there is one; or who uses it
+  // cannot be told from who uses another one; or something of the files, which the message names.
+  virtual boost::asio::awaitable<Result<AdapterFacts>> load(std::string name, WeightSource source, std::optional<UpdateMode> replacing) = 0;
 
   // Who uses it goes on. kNotFound.
   virtual Result<void> unload(std::string_view name) = 0;

@@ -324,38 +324,46 @@ asio::awaitable<bool> Scheduler::drained(std::chrono::steady_clock::time_point d
   co_return !has_work();
 }
 
-void Scheduler::change_weights(const std::function<AdapterUse(const AdapterUse&)>& newer) {
+void Scheduler::change_weights(const std::function<std::optional<AdapterUse>(const AdapterUse&)>& newer) {
   std::vector<Sequence*> all;  // who is preempted moves to another map
   for (SequenceMap* map : roster_.all())
     for (auto& [rank, sequence] : *map)
-      if (sequence.phase != SequencePhase::kDone) all.push_back(&sequence);
+      if (sequence.phase != SequencePhase::kDone && !sequence.has_told_of_prompt()) all.push_back(&sequence);
   for (Sequence* sequence : all) {
+    std::optional<AdapterUse> next = newer(sequence->current_use());
+    if (!next) continue;
     quarantine_.forget(*sequence);
     sequence->held = false;
-    roster_.change_weights(*sequence, newer(sequence->adapter));
+    roster_.change_weights(*sequence, std::move(*next));
   }
   wake_.notify();
 }
 
-void Scheduler::end_all(const Error& reason) {
-  finish_all(reason);
+void Scheduler::end_users(const std::function<bool(const AdapterUse&)>& is_such, const Error& reason) {
+  finish_those([&](const Sequence& sequence) { return is_such(sequence.current_use()); }, reason);
   wake_.notify();
 }
 
 void Scheduler::abort_remaining(const Error& reason) {
   draining_ = true;
   aborted_ = true;
-  end_all(reason);
+  finish_all(reason);
+  wake_.notify();
 }
 
-void Scheduler::finish_all(const Error& reason) noexcept {
+template <class Which>
+void Scheduler::finish_those(const Which& which, const Error& reason) noexcept {
   for (SequenceMap* map : roster_.all()) {
     for (auto at = map->begin(); at != map->end();) {
       Sequence& sequence = (at++)->second;  // finish() may destroy it
-      if (sequence.phase != SequencePhase::kDone) finish(sequence, FinishReason::kCancelled, reason);
+      if (sequence.phase != SequencePhase::kDone && which(sequence)) finish(sequence, FinishReason::kCancelled, reason);
     }
   }
   deliver();
+}
+
+void Scheduler::finish_all(const Error& reason) noexcept {
+  finish_those([](const Sequence&) { return true; }, reason);
 }
 
 }  // namespace braid::sched

@@ -69,10 +69,11 @@ class Scheduler final : public Engine, private TicketListener {
   boost::asio::awaitable<bool> drained(std::chrono::steady_clock::time_point deadline);
   // After it has drained: returns when nothing of it is left on the loop, so that it may be destroyed while the loop goes on.
   boost::asio::awaitable<void> closed();
-  // All that wait or run go on with what `newer` gives for what they use, and compute what they know again.
-  void change_weights(const std::function<AdapterUse(const AdapterUse&)>& newer);
-  // Every stream ends with Finish{kCancelled, reason}; new requests are taken.
-  void end_all(const Error& reason);
+  // All that wait or run go on with what `newer` gives for what they use, and compute what they know again; nothing: they stay with it. So
+  // does who has been told a part of what is said of its prompt, which is of one revision.
+  void change_weights(const std::function<std::optional<AdapterUse>(const AdapterUse&)>& newer);
+  // Every stream that uses such a thing ends with Finish{kCancelled, reason}; new requests are taken.
+  void end_users(const std::function<bool(const AdapterUse&)>& is_such, const Error& reason);
   // Drains at once: every remaining stream ends with Finish{kCancelled, reason}.
   void abort_remaining(const Error& reason);
 
@@ -110,6 +111,8 @@ class Scheduler final : public Engine, private TicketListener {
   void take_token(Sequence& sequence, Token token);
   void accept(Sequence& sequence, const step::RowResult& row, const step::StepResult& step);
   void finish(Sequence& sequence, FinishReason reason, std::optional<Error> error = std::nullopt);
+  template <class Which>
+  void finish_those(const Which& which, const Error& reason) noexcept;
   void finish_all(const Error& reason) noexcept;
   void deliver();
   void count_groups(EngineStats& stats) const;

@@ -244,14 +244,18 @@ void SeeingEngine::abort_remaining(const Error& reason) {
 }
 
 // What of them has been seen stays: the tower has weights of its own.
-void SeeingEngine::change_weights(const std::function<AdapterUse(const AdapterUse&)>& newer) {
-  for (SeeingTicket* ticket : waiting_) ticket->request_.adapter = newer(ticket->request_.adapter);
+void SeeingEngine::change_weights(const std::function<std::optional<AdapterUse>(const AdapterUse&)>& newer) {
+  for (SeeingTicket* ticket : waiting_)
+    if (std::optional<AdapterUse> next = newer(ticket->request_.adapter)) ticket->request_.adapter = std::move(*next);
   scheduler_.change_weights(newer);
 }
 
-void SeeingEngine::end_all(const Error& reason) {
-  while (!waiting_.empty()) fail(*waiting_.front(), reason);
-  scheduler_.end_all(reason);
+void SeeingEngine::end_users(const std::function<bool(const AdapterUse&)>& is_such, const Error& reason) {
+  for (auto at = waiting_.begin(); at != waiting_.end();) {
+    SeeingTicket& ticket = **at++;  // fail() takes it out
+    if (is_such(ticket.request_.adapter)) fail(ticket, reason);
+  }
+  scheduler_.end_users(is_such, reason);
 }
 
 }  // namespace braid::sched

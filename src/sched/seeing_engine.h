@@ -48,8 +48,8 @@ class SeeingEngine final : public Engine {
   void begin_drain();
   boost::asio::awaitable<bool> drained(std::chrono::steady_clock::time_point until);
   void abort_remaining(const Error& reason);
-  void change_weights(const std::function<AdapterUse(const AdapterUse&)>& newer);
-  void end_all(const Error& reason);
+  void change_weights(const std::function<std::optional<AdapterUse>(const AdapterUse&)>& newer);
+  void end_users(const std::function<bool(const AdapterUse&)>& is_such, const Error& reason);
 
   const ImageQueue& images() const { return images_; }
 

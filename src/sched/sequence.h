@@ -128,6 +128,10 @@ struct Sequence {
   }
   // Prompt tokens whose log-probabilities are still to come.
   bool awaits_prompt_logprobs() const { return prompt_logprobs >= 0 && reported < prompt_tokens; }
+  // A part of these is told, or on its way, and the rest is not.
+  bool has_told_of_prompt() const { return awaits_prompt_logprobs() && (reported > 0 || progress.is_in_flight()); }
+  // What its next rows compute with.
+  const AdapterUse& current_use() const { return next_adapter ? *next_adapter : adapter; }
   // Its vector is made of what all rows give, from the first one on.
   bool pools_all() const { return pooling != Pooling::kNone && pooling != Pooling::kLast; }
   // All rows of the prompt must run: it takes nothing from the cache.

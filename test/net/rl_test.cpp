@@ -341,7 +341,9 @@ class NewerBase final : public Adapters {
     if (is_full) return Error{ErrorCode::kOverloaded, "too many adapters", ""};
     return AdapterUse{applied.index + 10, "newer"};
   }
-  boost::asio::awaitable<Result<AdapterFacts>> load(std::string, WeightSource, bool) override { co_return AdapterFacts(); }
+  boost::asio::awaitable<Result<AdapterFacts>> load(std::string, WeightSource, std::optional<UpdateMode>) override {
+    co_return AdapterFacts();
+  }
   Result<void> unload(std::string_view) override { return {}; }
 
   bool is_full = false;

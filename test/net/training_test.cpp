@@ -115,8 +115,8 @@ class FakeAdapters final : public Adapters {
     return base;
   }
   Result<AdapterUse> current(const AdapterUse&) override { return now; }
-  boost::asio::awaitable<Result<AdapterFacts>> load(std::string name, WeightSource source, bool replace) override {
-    EXPECT_TRUE(replace);
+  boost::asio::awaitable<Result<AdapterFacts>> load(std::string name, WeightSource source, std::optional<UpdateMode> replacing) override {
+    EXPECT_EQ(replacing, UpdateMode::kFinish);
     loaded = source.path;
     AdapterFacts facts;
     facts.name = std::move(name);

@@ -318,7 +318,9 @@ TEST(SeeingEngine, WhenAllAreEndedSoIsWhoWaitsForAnImage) {
   SeeingRig rig(1000);
   const auto client = rig.start(SeeingRig::question({picture(1, 9)}));
   EXPECT_TRUE(rig.run_until([&] { return rig.eyes.parts_done >= 1; }));
-  rig.engine.end_all({ErrorCode::kCancelled, "the weights of the model were replaced", {}});
+  rig.engine.end_users([](const AdapterUse& use) { return use.index == 2; }, {ErrorCode::kCancelled, "not of these", {}});
+  ASSERT_FALSE(client->finished());
+  rig.engine.end_users([](const AdapterUse&) { return true; }, {ErrorCode::kCancelled, "the weights of the model were replaced", {}});
   EXPECT_TRUE(rig.run_until([&] { return client->finished(); }));
   EXPECT_EQ(client->finish->reason, FinishReason::kCancelled);
   EXPECT_EQ(client->finish->error->message, "the weights of the model were replaced");

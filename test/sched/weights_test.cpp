@@ -2,6 +2,7 @@
 #include "sched/rig.h"
 
 #include <initializer_list>
+#include <optional>
 
 namespace braid::sched::test {
 namespace {
@@ -143,6 +144,52 @@ TEST(NewerWeights, ReachWhoseStepHasJustFailed) {
   rig.scheduler->change_weights(newer_of);
   rig.run_to_end();
   for (const auto& client : rig.clients) expect_changed(rig, *client);
+}
+
+// An adapter's: whoever has another one goes on as if nothing had been.
+TEST(NewerWeights, AreOfThoseAloneWhoUsedTheOlderOnes) {
+  Rig rig;
+  const std::vector<TokenId> prompt = Rig::prompt_of(11, 6);
+  Client& with = begin(rig, Rig::tinted({.adapter = 1}, prompt, 60));
+  Client& without = begin(rig, Rig::tinted({}, prompt, 60));
+  Client& ended = begin(rig, Rig::tinted({.adapter = 7}, prompt, 60));
+  ASSERT_TRUE(rig.run_until([&] { return ended.tokens.size() >= 8 && with.tokens.size() >= 8 && without.tokens.size() >= 8; }));
+  for (const std::uint32_t older : {1U, 2U})
+    rig.scheduler->change_weights(
+        [older](const AdapterUse& use) { return use.index == older ? std::optional(newer_of(use)) : std::nullopt; });
+  rig.scheduler->end_users([](const AdapterUse& use) { return use.index == 7; }, {ErrorCode::kCancelled, "replaced", {}});
+  rig.run_to_end();
+  EXPECT_EQ(with.finish->usage.weight_changes, 2);
+  const std::vector<TokenId> older = rig.model.expected(prompt, with.stop, {.adapter = 1});
+  const auto same = static_cast<std::size_t>(std::ranges::mismatch(with.tokens, older).in1 - with.tokens.begin());
+  EXPECT_LT(same, older.size());
+  EXPECT_EQ(with.tokens, continued(rig, with, same, 3)) << "the second update came while the first was on its way";
+  EXPECT_EQ(without.finish->usage.weight_changes, 0);
+  EXPECT_EQ(without.tokens, rig.model.expected(prompt, without.stop, {}));
+  EXPECT_EQ(ended.finish->reason, FinishReason::kCancelled);
+}
+
+// What is said of a prompt is of one revision: who has been told a part of it stays with that, and who has not begins anew.
+TEST(NewerWeights, DoNotReachWhoHasBeenToldAPartOfWhatIsSaidOfItsPrompt) {
+  SchedulerOptions options = Rig::small_options();
+  options.max_batch_tokens = 16;
+  options.max_batch = 1;
+  Rig rig(options);
+  for (int i = 0; i < 2; ++i) {
+    GenerationRequest request = Rig::tinted({}, Rig::prompt_of(120, 7 + i), 10);
+    request.prompt_logprobs = 0;
+    begin(rig, std::move(request));
+  }
+  ASSERT_TRUE(rig.run_until([&] { return rig.clients[0]->prompt_tokens.size() >= 20; }));
+  ASSERT_LT(rig.clients[0]->prompt_tokens.size(), 120U);
+  rig.scheduler->change_weights(newer_of);
+  rig.run_to_end();
+  for (std::uint16_t i = 0; i < 2; ++i) {
+    const Client& client = *rig.clients[i];
+    EXPECT_EQ(client.finish->usage.weight_changes, i);
+    EXPECT_EQ(client.prompt_tokens.size(), 120U);
+    EXPECT_EQ(client.tokens, rig.model.expected(client.prompt, client.stop, {.adapter = i}));
+  }
 }
 
 TEST(NewerWeights, ReachRecurrentStates) {

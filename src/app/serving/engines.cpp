@@ -102,7 +102,7 @@ asio::awaitable<Result<void>> Engines::load_adapters() {
     WeightSource source;
     source.path = option.path;
     // Named, because g++ 12 destroys some temporaries of such an expression twice.
-    asio::awaitable<Result<AdapterFacts>> loading = base.adapters->load(option.name, std::move(source), false);
+    asio::awaitable<Result<AdapterFacts>> loading = base.adapters->load(option.name, std::move(source), std::nullopt);
     const Result<AdapterFacts> facts = co_await std::move(loading);
     if (!facts) co_return Error{facts.error().code, fmt::format("--lora {}: {}", option.name, facts.error().message), {}};
     spdlog::info("adapter {} of {}: revision {}, rank {}, {} bytes", facts->name, base.id, facts->revision, facts->rank, facts->bytes);

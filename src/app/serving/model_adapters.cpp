@@ -32,8 +32,8 @@ bool may_be_named(std::string_view name) {
 
 }  // namespace
 
-ModelAdapters::ModelAdapters(asio::thread_pool& workers, ModelRevisions& revisions, AdapterBase base)
-    : workers_(workers), revisions_(revisions), base_(std::move(base)) {}
+ModelAdapters::ModelAdapters(asio::thread_pool& workers, ModelRevisions& revisions, AdapterBase base, const RunningRequests& running)
+    : workers_(workers), revisions_(revisions), base_(std::move(base)), running_(running) {}
 
 std::vector<AdapterFacts> ModelAdapters::list() const {
   std::vector<AdapterFacts> all;
@@ -44,6 +44,34 @@ std::vector<AdapterFacts> ModelAdapters::list() const {
 const ModelAdapters::Entry* ModelAdapters::find(std::string_view name) const {
   const auto found = std::ranges::find_if(entries_, [&](const Entry& entry) { return entry.facts.name == name; });
   return found == entries_.end() ? nullptr : &*found;
+}
+
+// The same adapter under another name.
+const ModelAdapters::Entry* ModelAdapters::find_twin(const Entry& entry) const {
+  const auto found = std::ranges::find_if(
+      entries_, [&](const Entry& other) { return other.facts.name != entry.facts.name && other.facts.revision == entry.facts.revision; });
+  return found == entries_.end() ? nullptr : &*found;
+}
+
+// Of the same adapter under another name there is one: all are made for the current weights.
+void ModelAdapters::share(LoadedAdapter& loaded) const {
+  const auto same = std::ranges::find(entries_, loaded.adapter->revision, [](const Entry& entry) { return entry.facts.revision; });
+  if (same == entries_.end()) return;
+  loaded.adapter = same->loaded->adapter;
+  loaded.copies = same->loaded->copies;
+}
+
+// The name stands for the newer one already.
+void ModelAdapters::tell_running(UpdateMode mode, const std::string& older, const LoadedAdapter& newer) {
+  if (mode == UpdateMode::kFinish || older == newer.adapter->revision) return;
+  const model::AdapterSet::Part part{newer.adapter, 1.0F, newer.copies};
+  revisions_.retire(older, part);
+  if (mode == UpdateMode::kKeep) {
+    running_.change([&](const AdapterUse& use) { return revisions_.with(use, older, part); });
+  } else {
+    running_.end([&](const AdapterUse& use) { return ModelRevisions::uses(use, older); },
+                 {ErrorCode::kCancelled, "the adapter's weights were replaced", {}});
+  }
 }
 
 Result<ModelAdapters::Entry*> ModelAdapters::chosen(const AdapterChoice& choice) {
@@ -66,7 +94,6 @@ Result<std::shared_ptr<const ServedModel>> ModelAdapters::apply(std::shared_ptr<
   std::vector<model::AdapterSet::Part> parts;
   const model::ClassHead* head = nullptr;  // that one of them brings
   std::string names;
-  std::string revision;
   for (std::size_t i = 0; i < choices.size(); ++i) {
     const AdapterChoice& choice = choices[i];
     const Result<Entry*> entry = chosen(choice);
@@ -80,12 +107,10 @@ Result<std::shared_ptr<const ServedModel>> ModelAdapters::apply(std::shared_ptr<
     parts.push_back({(*entry)->loaded->adapter, choice.scale, (*entry)->loaded->copies});
     if (parts.back().adapter->head.classes() > 0) head = &parts.back().adapter->head;
     if (i >= own_.size()) names += (names.empty() ? "" : "+") + facts.name;
-    revision += (revision.empty() ? "" : "+") + facts.revision;
-    if (choice.scale != 1.0F) revision += fmt::format("*{}", choice.scale);
     ++(*entry)->facts.requests;
   }
   const bool is_plain = parts.empty();
-  Result<AdapterUse> use = revisions_.use(revision, std::move(parts));
+  Result<AdapterUse> use = revisions_.use(std::move(parts));
   if (!use) return use.error();
   if (const auto known = is_plain ? plain_.lock() : nullptr; known && known->base == base && known->served.adapter.lease == use->lease)
     return std::shared_ptr<const ServedModel>(known, &known->served);
@@ -111,7 +136,7 @@ asio::awaitable<Result<void>> ModelAdapters::use_always(std::vector<std::string>
     if (!is_kept) {
       WeightSource source;
       source.path = path;
-      asio::awaitable<Result<AdapterFacts>> loading = load(name, std::move(source), true);
+      asio::awaitable<Result<AdapterFacts>> loading = load(name, std::move(source), UpdateMode::kFinish);
       const Result<AdapterFacts> loaded = co_await std::move(loading);
       if (!loaded) co_return Error{loaded.error().code, fmt::format("its adapter {}: {}", path, loaded.error().message), {}};
     }
@@ -122,7 +147,7 @@ asio::awaitable<Result<void>> ModelAdapters::use_always(std::vector<std::string>
   co_return Result<void>();
 }
 
-asio::awaitable<Result<AdapterFacts>> ModelAdapters::load(std::string name, WeightSource source, bool replace) {
+asio::awaitable<Result<AdapterFacts>> ModelAdapters::load(std::string name, WeightSource source, std::optional<UpdateMode> replacing) {
   if (!may_be_named(name))
     co_return invalid_argument(
         fmt::format("an adapter's name has 1 to {} characters, and no space, colon, quote or backslash", kMostNameLength), "name");
@@ -134,8 +159,13 @@ asio::awaitable<Result<AdapterFacts>> ModelAdapters::load(std::string name, Weig
   if (alive.expired()) co_return gone;
   had_any_ = true;
   const Entry* before = find(name);
-  if (before != nullptr && !replace)
+  if (before != nullptr && !replacing)
     co_return invalid_argument(fmt::format("the adapter '{}' is loaded already: unload it, or ask that it is replaced", name), "name");
+  const Entry* const twin = before != nullptr && *replacing != UpdateMode::kFinish ? find_twin(*before) : nullptr;
+  if (twin != nullptr)
+    co_return invalid_argument(
+        fmt::format("'{}' is the same adapter as '{}', whose requests would not be spared: 'mode' is 'finish'", name, twin->facts.name),
+        "mode");
   const std::shared_ptr<const LoadedAdapter> previous = before != nullptr ? before->loaded : nullptr;
   const std::string path = source.path.empty() && before != nullptr ? before->facts.path : source.path;
   auto making = [](WeightSource from, std::shared_ptr<const LoadedAdapter> older, AdapterBase base,
@@ -154,6 +184,8 @@ asio::awaitable<Result<AdapterFacts>> ModelAdapters::load(std::string name, Weig
                      .rank = adapter.rank,
                      .parameters = adapter.parameters,
                      .bytes = adapter.storage.size()};
+  share(*loaded);
+  revisions_.add_made(loaded->adapter);
   auto shared = std::make_shared<const LoadedAdapter>(std::move(*loaded));
   const auto same = std::ranges::find_if(entries_, [&](const Entry& entry) { return entry.facts.name == name; });
   if (same == entries_.end()) {
@@ -161,7 +193,8 @@ asio::awaitable<Result<AdapterFacts>> ModelAdapters::load(std::string name, Weig
     entries_.push_back({facts, std::move(shared)});
   } else {
     facts.number = same->facts.number;
-    *same = {facts, std::move(shared)};
+    const Entry older = std::exchange(*same, {facts, std::move(shared)});
+    tell_running(replacing.value_or(UpdateMode::kFinish), older.facts.revision, *same->loaded);
   }
   co_return facts;
 }
@@ -222,7 +255,10 @@ asio::awaitable<Result<ModelAdapters::Remade>> ModelAdapters::remake(std::shared
                    std::shared_ptr<const model::Decoder> decoder) -> asio::awaitable<Result<Remade>> {
     Remade remade;
     for (auto& each : older) {
-      Result<LoadedAdapter> made = remake_adapter(*each, base, *decoder->weights);
+      // Once for all names that it has.
+      const auto same = std::ranges::find_if(remade, [&](const auto& known) { return known.first->adapter == each->adapter; });
+      Result<LoadedAdapter> made =
+          same == remade.end() ? remake_adapter(*each, base, *decoder->weights) : Result<LoadedAdapter>(*same->second);
       if (!made) co_return made.error();
       remade.emplace_back(std::move(each), std::make_shared<const LoadedAdapter>(std::move(*made)));
     }

@@ -3,6 +3,7 @@
 
 #include "app/serving/adapter_loading.h"
 #include "app/serving/model_revisions.h"
+#include "app/serving/running_requests.h"
 #include "braid/adapters.h"
 #include "braid/served_model.h"
 
@@ -36,7 +37,7 @@ struct KeptAdapters {
 // Loop only, but for the making of adapters. All arguments outlive it; what it has given out may not.
 class ModelAdapters final : public Adapters {
  public:
-  ModelAdapters(boost::asio::thread_pool& workers, ModelRevisions& revisions, AdapterBase base);
+  ModelAdapters(boost::asio::thread_pool& workers, ModelRevisions& revisions, AdapterBase base, const RunningRequests& running);
 
   std::vector<AdapterFacts> list() const override;
   bool has(std::string_view name) const override { return find(name) != nullptr; }
@@ -44,7 +45,7 @@ class ModelAdapters final : public Adapters {
   Result<std::shared_ptr<const ServedModel>> apply(std::shared_ptr<const ServedModel> base,
                                                    std::span<const AdapterChoice> choices) override;
   Result<AdapterUse> current(const AdapterUse& applied) override { return revisions_.current(applied); }
-  boost::asio::awaitable<Result<AdapterFacts>> load(std::string name, WeightSource source, bool replace) override;
+  boost::asio::awaitable<Result<AdapterFacts>> load(std::string name, WeightSource source, std::optional<UpdateMode> replacing) override;
   Result<void> unload(std::string_view name) override;
 
   // Those at `paths`, files or folders of PEFT, are part of the model: all its requests use them, also those that name none.
@@ -69,11 +70,15 @@ class ModelAdapters final : public Adapters {
   using Entry = KeptAdapters::Entry;
   static std::vector<Entry> handed_out(const std::vector<Entry>& entries, const AdapterBase& base);
   const Entry* find(std::string_view name) const;
+  const Entry* find_twin(const Entry& entry) const;
+  void share(LoadedAdapter& loaded) const;
+  void tell_running(UpdateMode mode, const std::string& older, const LoadedAdapter& newer);
   Result<Entry*> chosen(const AdapterChoice& choice);
 
   boost::asio::thread_pool& workers_;
   ModelRevisions& revisions_;
   const AdapterBase base_;
+  const RunningRequests& running_;
   std::vector<Entry> entries_;               // in the order of their numbers
   std::uint32_t numbers_ = 0;                // given out
   std::weak_ptr<const AdaptedModel> plain_;  // the base as requests without adapters have it

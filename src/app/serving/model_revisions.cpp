@@ -10,6 +10,20 @@ namespace braid::app {
 
 namespace asio = boost::asio;
 
+namespace {
+
+// False: they do not have the adapter of that revision, or the newer one could not be used with the others, or in that share.
+bool put_in_place(std::vector<model::AdapterSet::Part>& parts, const std::string& adapter, const model::AdapterSet::Part& newer) {
+  const auto part = std::ranges::find_if(parts, [&](const auto& each) { return each.adapter->revision == adapter; });
+  if (part == parts.end()) return false;
+  if ((parts.size() > 1 || part->scale != 1.0F) && !newer.adapter->is_linear()) return false;
+  part->adapter = newer.adapter;
+  part->copies = newer.copies;
+  return true;
+}
+
+}  // namespace
+
 // Shared with leases, which may outlive the model.
 struct ModelRevisions::State {
   asio::thread_pool* workers = nullptr;
@@ -38,8 +52,8 @@ struct ModelRevisions::State {
 // Keeps an index of the table for as long as rows may name it; 0 is no entry of it, but the weights that were loaded.
 class ModelRevisions::Entry {
  public:
-  Entry(std::shared_ptr<State> state, std::uint32_t its_index, std::string its_adapters, std::vector<model::AdapterSet::Part> parts)
-      : index(its_index), adapters(std::move(its_adapters)), base(state->base.revision), state_(std::move(state)),
+  Entry(std::shared_ptr<State> state, std::uint32_t its_index, std::vector<model::AdapterSet::Part> parts)
+      : index(its_index), base(state->base.revision), state_(std::move(state)),
         set_(std::make_shared<const model::AdapterSet>(std::move(parts), state_->base.decoder)) {
     ++state_->in_use[base];
     if (index > 0) state_->model->adapters().set(index, set_);
@@ -59,7 +73,6 @@ class ModelRevisions::Entry {
   const std::vector<model::AdapterSet::Part>& parts() const { return set_->parts; }
 
   const std::uint32_t index;
-  const std::string adapters;  // their revision
   const std::string base;
 
  private:
@@ -71,8 +84,7 @@ class ModelRevisions::Entry {
 struct ModelRevisions::Lease {
   std::string revision;
   std::shared_ptr<const Entry> entry;               // null: it is retired
-  std::string adapters;                             // of a retired one
-  std::vector<model::AdapterSet::Part> parts = {};  // likewise
+  std::vector<model::AdapterSet::Part> parts = {};  // of a retired one
 };
 
 ModelRevisions::ModelRevisions(asio::thread_pool& workers, model::LanguageModel& model) : state_(std::make_shared<State>()) {
@@ -104,13 +116,27 @@ void ModelRevisions::retire_older() {
   for (const auto& [revision, known] : leases_) {
     const std::shared_ptr<Lease> lease = known.lock();
     if (lease == nullptr || lease->entry == nullptr || lease->entry->base == state_->base.revision) continue;
-    lease->adapters = lease->entry->adapters;
     lease->parts = lease->entry->parts();
     lease->entry.reset();
   }
 }
 
-Result<std::shared_ptr<const ModelRevisions::Entry>> ModelRevisions::entry_of(const std::string& revision, std::string_view adapters,
+void ModelRevisions::retire(const std::string& adapter, const model::AdapterSet::Part& newer) {
+  for (const auto& [revision, known] : leases_) {
+    const std::shared_ptr<Lease> lease = known.lock();
+    if (lease == nullptr) continue;
+    std::vector<model::AdapterSet::Part> parts = lease->entry != nullptr ? lease->entry->parts() : lease->parts;
+    if (!put_in_place(parts, adapter, newer)) continue;
+    lease->parts = std::move(parts);
+    lease->entry.reset();
+  }
+}
+
+void ModelRevisions::add_made(const std::shared_ptr<const model::Adapter>& adapter) {
+  if (adapter->follows_weights()) state_->base.remade[adapter->revision] = adapter;
+}
+
+Result<std::shared_ptr<const ModelRevisions::Entry>> ModelRevisions::entry_of(const std::string& revision,
                                                                               std::vector<model::AdapterSet::Part> parts) {
   std::erase_if(entries_, [](const auto& known) { return known.second.expired(); });
   if (const auto known = entries_.find(revision); known != entries_.end()) return known->second.lock();
@@ -122,20 +148,23 @@ Result<std::shared_ptr<const ModelRevisions::Entry>> ModelRevisions::entry_of(co
     index = state_->free.back();
     state_->free.pop_back();
   }
-  auto entry = std::make_shared<const Entry>(state_, index, std::string(adapters), std::move(parts));
+  auto entry = std::make_shared<const Entry>(state_, index, std::move(parts));
   entries_[revision] = entry;
   return std::shared_ptr<const Entry>(std::move(entry));
 }
 
-Result<AdapterUse> ModelRevisions::use(std::string_view adapters, std::vector<model::AdapterSet::Part> parts) {
-  const std::string& base = state_->base.revision;
-  std::string revision = fmt::format("{}{}{}", base, base.empty() || adapters.empty() ? "" : "+", adapters);
+Result<AdapterUse> ModelRevisions::use(std::vector<model::AdapterSet::Part> parts) {
+  std::string revision = state_->base.revision;
+  for (const model::AdapterSet::Part& part : parts) {
+    revision += (revision.empty() ? "" : "+") + part.adapter->revision;
+    if (part.scale != 1.0F) revision += fmt::format("*{}", part.scale);
+  }
   std::erase_if(leases_, [](const auto& known) { return known.second.expired(); });
   if (const auto known = leases_.find(revision); known != leases_.end()) {
     const std::shared_ptr<Lease> lease = known->second.lock();
     if (lease->entry != nullptr) return AdapterUse{lease->entry->index, std::move(revision), lease};
   }
-  Result<std::shared_ptr<const Entry>> entry = entry_of(revision, adapters, std::move(parts));
+  Result<std::shared_ptr<const Entry>> entry = entry_of(revision, std::move(parts));
   if (!entry) return entry.error();
   const std::uint32_t index = (*entry)->index;
   auto lease = std::make_shared<Lease>(Lease{revision, std::move(*entry), {}});
@@ -147,13 +176,13 @@ Result<AdapterUse> ModelRevisions::current(const AdapterUse& used) {
   const auto lease = std::static_pointer_cast<const Lease>(used.lease);
   if (lease == nullptr) return used;
   if (lease->entry != nullptr) return AdapterUse{used.index, used.revision, lease->entry};
-  const Result<AdapterUse> newer = use_newer(lease->adapters, lease->parts);
+  const Result<AdapterUse> newer = use_newer(lease->parts);
   if (!newer) return newer.error();
   return current(*newer);
 }
 
 // Of parts that were made for an older base.
-Result<AdapterUse> ModelRevisions::use_newer(std::string_view adapters, std::vector<model::AdapterSet::Part> parts) {
+Result<AdapterUse> ModelRevisions::use_newer(std::vector<model::AdapterSet::Part> parts) {
   for (model::AdapterSet::Part& part : parts) {
     if (!part.adapter->follows_weights()) continue;
     const auto remade = state_->base.remade.find(part.adapter->revision);
@@ -162,13 +191,29 @@ Result<AdapterUse> ModelRevisions::use_newer(std::string_view adapters, std::vec
       return Error{ErrorCode::kNotFound, "the adapter was unloaded, and the weights that its magnitudes follow from were replaced",
                    "model"};
   }
-  return use(adapters, std::move(parts));
+  return use(std::move(parts));
 }
 
 AdapterUse ModelRevisions::newer(const AdapterUse& submitted) {
   const auto entry = std::static_pointer_cast<const Entry>(submitted.lease);
-  const Result<AdapterUse> newer = entry == nullptr ? use({}, {}) : use_newer(entry->adapters, entry->parts());
+  const Result<AdapterUse> newer = entry == nullptr ? use({}) : use_newer(entry->parts());
   return newer ? current(*newer).value() : submitted;
+}
+
+bool ModelRevisions::uses(const AdapterUse& submitted, const std::string& adapter) {
+  const auto entry = std::static_pointer_cast<const Entry>(submitted.lease);
+  return entry != nullptr && std::ranges::any_of(entry->parts(), [&](const auto& part) { return part.adapter->revision == adapter; });
+}
+
+std::optional<AdapterUse> ModelRevisions::with(const AdapterUse& submitted, const std::string& adapter,
+                                               const model::AdapterSet::Part& newer) {
+  const auto entry = std::static_pointer_cast<const Entry>(submitted.lease);
+  if (entry == nullptr) return std::nullopt;
+  std::vector<model::AdapterSet::Part> parts = entry->parts();
+  if (!put_in_place(parts, adapter, newer)) return std::nullopt;
+  const Result<AdapterUse> use = use_newer(std::move(parts));
+  if (!use) return std::nullopt;
+  return current(*use).value();
 }
 
 }  // namespace braid::app

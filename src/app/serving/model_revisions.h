@@ -12,8 +12,8 @@
 #include <boost/asio/thread_pool.hpp>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace braid::app {
@@ -25,7 +25,7 @@ class ModelRevisions {
   struct Base {
     std::shared_ptr<const model::Decoder> decoder;
     std::string revision;  // empty: that which was loaded
-    // Adapters that follow from the weights and were loaded before these, as they are for these, by their revisions; while they are loaded.
+    // Adapters that follow from the weights, as they are for these, by their revisions; while they are loaded.
     std::map<std::string, std::weak_ptr<const model::Adapter>, std::less<>> remade = {};
   };
 
@@ -39,17 +39,25 @@ class ModelRevisions {
   void replace_base(Base base);
   // Who has been given the use of an older one, and has not submitted anything yet, gets the current one then.
   void retire_older();
+  // Likewise whoever uses the adapter of that revision, in whose place there is another one.
+  void retire(const std::string& adapter, const model::AdapterSet::Part& newer);
+  // One that follows from the weights, made for the current ones since they are that.
+  void add_made(const std::shared_ptr<const model::Adapter>& adapter);
 
   // Returns when nobody uses an older one any more. One caller at a time; it may be destroyed meanwhile.
   boost::asio::awaitable<void> older_gone() const;
 
-  // The base with these adapters, whose revision `adapters` is; none: the base alone. It stands for them while its lease lives, and is to be
-  // made current() when it is submitted. kOverloaded: too many are in use; of current() also kNotFound: one that follows from the weights was
-  // unloaded before they were replaced.
-  Result<AdapterUse> use(std::string_view adapters, std::vector<model::AdapterSet::Part> parts);
+  // The base with these adapters; none: the base alone. It stands for them while its lease lives, and is to be made current() when it is
+  // submitted. kOverloaded: too many are in use; of current() also kNotFound: one that follows from the weights was unloaded before they were
+  // replaced.
+  Result<AdapterUse> use(std::vector<model::AdapterSet::Part> parts);
   Result<AdapterUse> current(const AdapterUse& used);
   // Of what is submitted: the same adapters on the base that is current now; as it is where that cannot be.
   AdapterUse newer(const AdapterUse& submitted);
+  // Whether what is submitted uses the adapter of that revision; and then, on the current base, with another one in its place. Nothing: it
+  // does not, or that cannot be.
+  static bool uses(const AdapterUse& submitted, const std::string& adapter);
+  std::optional<AdapterUse> with(const AdapterUse& submitted, const std::string& adapter, const model::AdapterSet::Part& newer);
 
   // Of whatever changes what may be used: loads of adapters, updates of the weights. Who has it waits for nobody who uses any of it.
   Turns turns;
@@ -59,9 +67,8 @@ class ModelRevisions {
   class Entry;
   struct Lease;
 
-  Result<AdapterUse> use_newer(std::string_view adapters, std::vector<model::AdapterSet::Part> parts);
-  Result<std::shared_ptr<const Entry>> entry_of(const std::string& revision, std::string_view adapters,
-                                                std::vector<model::AdapterSet::Part> parts);
+  Result<AdapterUse> use_newer(std::vector<model::AdapterSet::Part> parts);
+  Result<std::shared_ptr<const Entry>> entry_of(const std::string& revision, std::vector<model::AdapterSet::Part> parts);
 
   const std::shared_ptr<State> state_;
   // By revision, of what is in use.

@@ -61,9 +61,9 @@ Result<NewerModel> read_newer_model(model::LanguageModel& model, const model::Lo
 }  // namespace
 
 ModelWeights::ModelWeights(asio::thread_pool& workers, model::LanguageModel& model, std::shared_ptr<const model::LoadedTensors> tensors,
-                           std::string revision, ModelRevisions& revisions, ModelAdapters& adapters, Hooks hooks)
+                           std::string revision, ModelRevisions& revisions, ModelAdapters& adapters, const RunningRequests& running)
     : workers_(workers), model_(model), tensors_(std::move(tensors)), first_(std::move(revision)), revisions_(revisions),
-      adapters_(adapters), hooks_(std::move(hooks)) {
+      adapters_(adapters), running_(running) {
   facts_.revision = first_;
   facts_.created = now_in_unix_seconds();
 }
@@ -113,8 +113,9 @@ asio::awaitable<Result<WeightFacts>> ModelWeights::update(WeightSource source, U
   digests_.swap(digests);
   facts_ = std::move(current);
   if (mode != UpdateMode::kFinish) revisions_.retire_older();
-  if (mode == UpdateMode::kKeep) hooks_.keep();
-  if (mode == UpdateMode::kAbort) hooks_.abort({ErrorCode::kCancelled, "the weights of the model were replaced", {}});
+  if (mode == UpdateMode::kKeep) running_.change([this](const AdapterUse& older) { return revisions_.newer(older); });
+  if (mode == UpdateMode::kAbort)
+    running_.end([](const AdapterUse&) { return true; }, {ErrorCode::kCancelled, "the weights of the model were replaced", {}});
   co_return facts;
 }
 

@@ -3,6 +3,7 @@
 
 #include "app/serving/model_adapters.h"
 #include "app/serving/model_revisions.h"
+#include "app/serving/running_requests.h"
 #include "app/serving/turns.h"
 #include "braid/weights.h"
 #include "model/language_model.h"
@@ -10,7 +11,6 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/thread_pool.hpp>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -22,14 +22,9 @@ namespace braid::app {
 // Loop only, but for the making of revisions. All arguments outlive it; who waits for an update may not.
 class ModelWeights final : public LiveWeights {
  public:
-  struct Hooks {
-    std::function<void(const Error& reason)> abort;  // ends all requests that run
-    std::function<void()> keep;                      // has them go on with what is current now
-  };
-
   // `revision`: of the weights that the model was loaded with.
   ModelWeights(boost::asio::thread_pool& workers, model::LanguageModel& model, std::shared_ptr<const model::LoadedTensors> tensors,
-               std::string revision, ModelRevisions& revisions, ModelAdapters& adapters, Hooks hooks);
+               std::string revision, ModelRevisions& revisions, ModelAdapters& adapters, const RunningRequests& running);
 
   const WeightFacts& facts() const override { return facts_; }
   void name_version(std::string version) override { facts_.version = std::move(version); }
@@ -47,7 +42,7 @@ class ModelWeights final : public LiveWeights {
   const std::string first_;
   ModelRevisions& revisions_;
   ModelAdapters& adapters_;
-  const Hooks hooks_;
+  const RunningRequests& running_;
   Digests digests_;
   WeightFacts facts_;
   Turns updates_;

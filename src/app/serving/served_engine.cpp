@@ -206,17 +206,15 @@ class LanguageEngine final : public ServedEngine {
   Worker adapter_worker_ = std::make_unique<asio::thread_pool>(1);
   std::int32_t blocks_ = model_.kv.blocks;  // that the pool has now
   const std::int32_t least_blocks_;
+  const RunningRequests running_{
+      .end = [this](const auto& is_such,
+                    const Error& reason) { seeing_ ? seeing_->end_users(is_such, reason) : scheduler_->end_users(is_such, reason); },
+      .change = [this](const auto& newer) { seeing_ ? seeing_->change_weights(newer) : scheduler_->change_weights(newer); }};
   std::unique_ptr<ModelRevisions> revisions_ = std::make_unique<ModelRevisions>(*adapter_worker_, *model_.language_model);
   std::unique_ptr<ModelAdapters> adapters_ = std::make_unique<ModelAdapters>(
-      *adapter_worker_, *revisions_, AdapterBase{*model_.language_model, *model_.table, model_.folder, model_.weights_digest});
-  std::unique_ptr<ModelWeights> weights_ = std::make_unique<ModelWeights>(
-      *adapter_worker_, *model_.language_model, model_.tensors, model_.weights_digest, *revisions_, *adapters_,
-      ModelWeights::Hooks{.abort = [this](const Error& reason) { seeing_ ? seeing_->end_all(reason) : scheduler_->end_all(reason); },
-                          .keep =
-                              [this] {
-    const auto newer = [this](const AdapterUse& older) { return revisions_->newer(older); };
-    seeing_ ? seeing_->change_weights(newer) : scheduler_->change_weights(newer);
-                          }});
+      *adapter_worker_, *revisions_, AdapterBase{*model_.language_model, *model_.table, model_.folder, model_.weights_digest}, running_);
+  std::unique_ptr<ModelWeights> weights_ = std::make_unique<ModelWeights>(*adapter_worker_, *model_.language_model, model_.tensors,
+                                                                          model_.weights_digest, *revisions_, *adapters_, running_);
   std::unique_ptr<sched::Scheduler> scheduler_;
   std::unique_ptr<sched::SeeingEngine> seeing_;               // in front of it; null: the model reads text alone
   std::optional<asio::posix::stream_descriptor> rank_watch_;  // none: it is not told, or this process computes the model

@@ -77,7 +77,7 @@ asio::awaitable<Result<Loaded>> load_from(Service& service, Wanted wanted) {
   if (!base) co_return base.error();
   Adapters& adapters = *(*base)->adapters;
   // Named, because g++ 12 destroys some temporaries of such an expression twice.
-  asio::awaitable<Result<AdapterFacts>> loading = adapters.load(wanted.name, std::move(wanted.source), wanted.replace);
+  asio::awaitable<Result<AdapterFacts>> loading = adapters.load(wanted.name, std::move(wanted.source), wanted.replacing);
   const Result<AdapterFacts> facts = co_await std::move(loading);
   if (!facts) co_return facts.error();
   spdlog::info("adapter {} of {}: revision {}, rank {}, {} bytes", facts->name, (*base)->id, facts->revision, facts->rank, facts->bytes);

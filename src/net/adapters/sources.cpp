@@ -14,6 +14,8 @@ using weights::Members;
 
 weights::Folders folders_of(const Service& service) { return {service.options.adapter_dirs, "--adapter-dir"}; }
 
+std::optional<UpdateMode> replacing(bool is_wanted) { return is_wanted ? std::optional(UpdateMode::kFinish) : std::nullopt; }
+
 Result<Wanted> with_path(Wanted wanted, const std::string& asked, const Service& service, const char* field) {
   Result<std::string> path = weights::path_in(folders_of(service), asked, field);
   if (!path) return path.error();
@@ -38,8 +40,10 @@ Result<Wanted> read_load(std::string& body, const Service& service) {
   if (!document) return document.error();
   Members members(std::move(*document));
   members.refuse_others({"name", "path", "registry", "model", "replace", "checksum"});
-  Wanted wanted{
-      .model = members.text("model", false), .name = members.text("name", true), .source = {}, .replace = members.flag("replace")};
+  Wanted wanted{.model = members.text("model", false),
+                .name = members.text("name", true),
+                .source = {},
+                .replacing = replacing(members.flag("replace"))};
   wanted.source.checksum = members.text("checksum", false);
   wanted.stored = members.text("registry", false);
   const std::string path = members.text("path", wanted.stored.empty());
@@ -56,7 +60,7 @@ Result<Wanted> read_vllm_load(std::string& body, const Service& service) {
   Wanted wanted{.model = members.text("base_model_name", false),
                 .name = members.text("lora_name", true),
                 .source = {},
-                .replace = members.flag("load_inplace")};
+                .replacing = replacing(members.flag("load_inplace"))};
   const std::string path = members.text("lora_path", true);
   if (members.error) return *members.error;
   return with_path(std::move(wanted), path, service, "lora_path");
@@ -66,8 +70,9 @@ Result<Wanted> read_update(std::string& body, const Service& service) {
   Result<weights::Body> read = weights::read_body(body, folders_of(service));
   if (!read) return read.error();
   Members& members = read->members;
-  if (read->source.tensors.empty()) members.refuse_others({"adapter", "model", "path", "shared_memory", "partial", "checksum"});
-  Wanted wanted{.model = members.text("model", false), .name = members.text("adapter", true), .source = {}, .replace = true};
+  if (read->source.tensors.empty()) members.refuse_others({"adapter", "model", "mode", "path", "shared_memory", "partial", "checksum"});
+  Wanted wanted{.model = members.text("model", false), .name = members.text("adapter", true), .source = {}};
+  wanted.replacing = weights::mode_of(members);
   if (members.error) return *members.error;
   wanted.source = std::move(read->source);
   return of_loaded(std::move(wanted), service);

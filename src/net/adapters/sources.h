@@ -5,6 +5,7 @@
 #include "braid/result.h"
 #include "net/service/service.h"
 
+#include <optional>
 #include <string>
 
 namespace braid::net::adapters {
@@ -13,8 +14,8 @@ struct Wanted {
   std::string model;  // its base; empty: the first model
   std::string name;
   WeightSource source;
-  bool replace = false;
-  std::string stored = {};  // in the registry, whose path becomes the source's; empty: that is known
+  std::optional<UpdateMode> replacing = {};  // as Adapters::load() has it
+  std::string stored = {};                   // in the registry, whose path becomes the source's; empty: that is known
 };
 
 // kForbidden: a path outside of the folders of the options, links followed; or there are none.

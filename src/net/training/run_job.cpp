@@ -51,7 +51,7 @@ class Run : public std::enable_shared_from_this<Run> {
     WeightSource source;
     source.path = job_.folder;
     // Named, because g++ 12 destroys some temporaries of such an expression twice.
-    asio::awaitable<Result<AdapterFacts>> loading = model_.adapters->load(job_.adapter, std::move(source), true);
+    asio::awaitable<Result<AdapterFacts>> loading = model_.adapters->load(job_.adapter, std::move(source), UpdateMode::kFinish);
     const Result<AdapterFacts> facts = co_await std::move(loading);
     if (!facts) co_return facts.error();
     job_.revision = facts->revision;

@@ -72,6 +72,15 @@ Result<std::string> path_in(const Folders& folders, const std::string& asked, co
   return Error{ErrorCode::kForbidden, fmt::format("'{}' lies in no folder of {}", asked, folders.option), field};
 }
 
+UpdateMode mode_of(Members& members) {
+  const std::string name = members.text("mode", false);
+  if (name == "abort") return UpdateMode::kAbort;
+  if (name == "keep") return UpdateMode::kKeep;
+  if (!name.empty() && name != "finish" && !members.error)
+    members.error = invalid_argument(fmt::format("'mode' is '{}', expected 'finish', 'abort' or 'keep'", name), "mode");
+  return UpdateMode::kFinish;
+}
+
 Result<Body> read_body(std::string& body, const Folders& folders) {
   const bool is_file = is_safetensors(body);
   if (!is_file && !begins_as_json(body)) return no_source();

@@ -25,6 +25,9 @@ struct Body {
   WeightSource source;  // its path is one that may be read
 };
 
+// What `mode` says is to become of requests that run.
+UpdateMode mode_of(Members& members);
+
 // An object with `path` or `shared_memory`, and if wanted `partial` and `checksum`; or a safetensors file, whose metadata have what the object
 // would. A file moves into the source.
 Result<Body> read_body(std::string& body, const Folders& folders);

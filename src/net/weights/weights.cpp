@@ -62,13 +62,6 @@ http::Response facts_of(const Target& target) {
   return response;
 }
 
-Result<UpdateMode> mode_of(const std::string& name) {
-  if (name.empty() || name == "finish") return UpdateMode::kFinish;
-  if (name == "abort") return UpdateMode::kAbort;
-  if (name == "keep") return UpdateMode::kKeep;
-  return invalid_argument(fmt::format("'mode' is '{}', expected 'finish', 'abort' or 'keep'", name), "mode");
-}
-
 struct Wanted {
   Target target;
   WeightSource source;
@@ -82,13 +75,10 @@ Result<Wanted> read_update(const Service& service, std::string& body) {
   Members& members = read->members;
   if (read->source.tensors.empty()) members.refuse_others({"model", "mode", "version", "path", "shared_memory", "partial", "checksum"});
   const std::string name = members.text("model", false);
-  const std::string mode = members.text("mode", false);
   Wanted wanted;
+  wanted.mode = mode_of(members);
   wanted.version = members.text("version", false);
   if (members.error) return *members.error;
-  const Result<UpdateMode> known = mode_of(mode);
-  if (!known) return known.error();
-  wanted.mode = *known;
   wanted.source = std::move(read->source);
   Result<Target> target = find_target(service.status, name);
   if (!target) return target.error();

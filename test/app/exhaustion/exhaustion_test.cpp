@@ -63,15 +63,12 @@ struct UpdateFaults : testing::Test {
   const files::GgufFile file = TinyModel().file();
   std::unique_ptr<model::LanguageModel> language_model =
       model::LanguageModel::load(file, table, {.max_batch = 2, .end_tokens = {2}, .progress = {}}).value();
+  const RunningRequests running{.end = [](const auto&, const Error&) {}, .change = [](const auto&) {}};
   ModelRevisions revisions{workers, *language_model};
-  ModelAdapters adapters{workers, revisions, AdapterBase{*language_model, table, "", "loaded"}};
-  ModelWeights weights{workers,
-                       *language_model,
-                       std::make_shared<const model::LoadedTensors>(model::LoadedTensors::of(file)),
-                       "loaded",
-                       revisions,
-                       adapters,
-                       {.abort = [](const Error&) {}, .keep = [] {}}};
+  ModelAdapters adapters{workers, revisions, AdapterBase{*language_model, table, "", "loaded"}, running};
+  ModelWeights weights{workers,  *language_model, std::make_shared<const model::LoadedTensors>(model::LoadedTensors::of(file)),
+                       "loaded", revisions,       adapters,
+                       running};
   std::mt19937 random{1};
 
   // What becomes of it; nothing: an exception.
@@ -120,7 +117,7 @@ struct UpdateFaults : testing::Test {
     write_file(path + "/adapter_config.json",
                std::string(R"({"peft_type":"LORA","r":2,"lora_alpha":4,"target_modules":["q_proj"],"use_dora":true})"));
     write_file(path + "/adapter_model.safetensors", tensors.file());
-    const auto loaded = run(adapters.load("dora", {.path = path, .tensors = {}, .checksum = {}}, false));
+    const auto loaded = run(adapters.load("dora", {.path = path, .tensors = {}, .checksum = {}}, std::nullopt));
     ASSERT_TRUE(loaded && *loaded) << (loaded ? loaded->error().message : "an exception");
   }
 
