@@ -24,6 +24,9 @@ class PendingPrediction {
   // The outputs in the order in which they were asked for, once; nullopt: they are not there yet.
   virtual std::optional<Result<std::vector<Tensor>>> try_take() = 0;
 
+  // What computed the outputs, where that is not the revision that was current when it was submitted.
+  virtual std::optional<std::string> newer_revision() const { return std::nullopt; }
+
   // Whether it has left the queue; it may come back there once.
   virtual bool started() const { return true; }
 

@@ -20,7 +20,7 @@ struct WeightSource {
   std::string checksum;  // SHA-256 of the file, in hexadecimal digits; empty: any
 };
 
-// What becomes of requests that run: they end on the revision that they began with, or are ended, or go on with the newer one.
+// What becomes of requests that wait or run: they end on the revision that they began with, or are ended, or go on with the newer one.
 enum class UpdateMode { kFinish, kAbort, kKeep };
 
 // The revision that new requests get.

@@ -58,16 +58,31 @@ struct Updates : testing::Test {
     loop.run();
     return outcome;
   }
-  std::vector<float> answer() {
+  std::unique_ptr<PendingPrediction> ask() {
     Tensor x = Tensor::zeros(ElementType::kFloat32, {1, 7});
     for (std::size_t i = 0; i < 7; ++i) x.floats[i] = 0.5F * static_cast<float>(i) - 1.0F;
-    auto ticket = predictor.submit({std::move(x)}, {0, 3}, 0).value();
-    loop.restart();
-    loop.run();
-    const std::vector<Tensor> outputs = ticket->try_take()->value();
+    return predictor.submit({std::move(x)}, {0, 3}, 0).value();
+  }
+  static std::vector<float> numbers_of(PendingPrediction& ticket) {
+    const std::vector<Tensor> outputs = ticket.try_take()->value();
     std::vector<float> all = outputs[0].floats;
     all.insert(all.end(), outputs[1].floats.begin(), outputs[1].floats.end());
     return all;
+  }
+  std::vector<float> answer() {
+    const auto ticket = ask();
+    loop.restart();
+    loop.run();
+    return numbers_of(*ticket);
+  }
+  // Another revision, which is not live yet.
+  static NetworkRevision another() {
+    LoadedNetwork network = load_network(kFolder, "mlp", kernels::best_kernel_table(), kernels::WeightType::kF32).value();
+    files::SafeTensors tensors = files::parse_safetensors(network.first.tensors->bytes()).value();
+    const std::vector<float> values(20, 3.0F);
+    tensors.tensors["value.weight"].bytes = std::as_bytes(std::span(values));
+    const WeightSource source{.path = {}, .tensors = text_of(files::write_safetensors(tensors)), .checksum = {}};
+    return newer_revision(network.base, network.first, source).value();
   }
 };
 
@@ -99,7 +114,6 @@ TEST_F(Updates, WhateverFailsLeavesTheOldOnesLive) {
   EXPECT_EQ(update_from({.path = "/nothing/there", .tensors = {}, .partial = false, .checksum = {}}).error().code, ErrorCode::kNotFound);
   EXPECT_FALSE(update_from({.path = {}, .tensors = whole, .partial = false, .checksum = "sha256:0"}));
   EXPECT_FALSE(update_from({.path = {}, .tensors = whole.substr(0, whole.size() - 1), .partial = false, .checksum = {}}));
-  EXPECT_FALSE(update_from({.path = {}, .tensors = whole, .partial = false, .checksum = {}}, UpdateMode::kKeep));
   EXPECT_EQ(answer(), before);
   EXPECT_EQ(served.revision, revision);
   EXPECT_EQ(weights->facts().updates, 0U);
@@ -118,6 +132,49 @@ TEST_F(Updates, PredictionsEndOnTheWeightsThatTheyBeganWith) {
   const std::vector<Tensor> outputs = ticket->try_take()->value();
   EXPECT_EQ(outputs[1].floats.front(), before.back());
   EXPECT_NE(answer().back(), before.back());
+}
+
+// The first one's step is out when the others come; what it brings is told as it began.
+TEST_F(Updates, PredictionsThatWaitGoOnWithTheNewerWeightsWhereTheyAreKept) {
+  const std::vector<float> before = answer();
+  const NetworkRevision newer = another();
+  std::vector<std::unique_ptr<PendingPrediction>> tickets;
+  for (int i = 0; i < 3; ++i) tickets.push_back(ask());
+  predictor.replace(newer.network, newer.digest, UpdateMode::kKeep);
+  tickets.push_back(ask());
+  loop.restart();
+  loop.run();
+  const std::vector<float> after = answer();
+  EXPECT_NE(after, before);
+  EXPECT_EQ(numbers_of(*tickets[0]), before);
+  EXPECT_EQ(tickets[0]->newer_revision(), std::nullopt);
+  for (const std::size_t i : {1U, 2U, 3U}) {
+    EXPECT_EQ(numbers_of(*tickets[i]), after);
+    EXPECT_EQ(tickets[i]->newer_revision(), i < 3 ? std::optional(newer.digest) : std::nullopt);
+  }
+}
+
+TEST_F(Updates, PredictionsThatWaitEndWhereTheyAreAborted) {
+  const NetworkRevision newer = another();
+  std::vector<std::unique_ptr<PendingPrediction>> tickets;
+  for (int i = 0; i < 3; ++i) tickets.push_back(ask());
+  predictor.replace(newer.network, newer.digest, UpdateMode::kAbort);
+  tickets.push_back(ask());
+  loop.restart();
+  loop.run();
+  for (const std::size_t i : {1U, 2U}) {
+    const auto outcome = tickets[i]->try_take();
+    ASSERT_TRUE(outcome && !*outcome);
+    EXPECT_EQ(outcome->error().message, "the weights of the network were replaced");
+  }
+  EXPECT_EQ(numbers_of(*tickets[3]), answer());
+  EXPECT_EQ(predictor.count(), 0U);
+}
+
+TEST_F(Updates, TakeAnyMode) {
+  const std::string whole = text_of(files::write_safetensors(files::parse_safetensors(first->bytes()).value()));
+  for (const UpdateMode mode : {UpdateMode::kFinish, UpdateMode::kKeep, UpdateMode::kAbort})
+    EXPECT_TRUE(update_from({.path = {}, .tensors = whole, .partial = false, .checksum = {}}, mode));
 }
 
 TEST_F(Updates, ValuesAreRoundedToTheTypeOfTheTensor) {

@@ -133,6 +133,24 @@ bool NetworkPredictor::may_begin(const PredictionGroup& group, std::size_t under
   return under_way == 0 || (under_way < kMostUnderWay && (group.is_short() || std::all_of(executor_.groups.begin(), begun, is_before)));
 }
 
+void NetworkPredictor::replace(std::shared_ptr<const model::Network> network, const std::string& revision, UpdateMode mode) {
+  network_ = std::move(network);
+  if (mode == UpdateMode::kFinish) return;
+  if (mode == UpdateMode::kKeep) {
+    newer_ = {network_, revision};
+    for (const auto& [rank, prediction] : waiting_) renew(*prediction);
+  } else {
+    replaced_ = Error{ErrorCode::kCancelled, "the weights of the network were replaced", {}};
+    for (const auto& [rank, prediction] : std::exchange(waiting_, {})) fail(*prediction, *replaced_);
+  }
+  if (lane_.idle()) take_back();
+}
+
+void NetworkPredictor::renew(Prediction& prediction) const {
+  prediction.network = newer_->network;
+  prediction.newer_revision = newer_->revision;
+}
+
 // As few groups as possible, of those that wait; they join those that are under way. A step reaches few, so no more are formed than it may.
 void NetworkPredictor::form_groups() {
   const std::size_t under_way = executor_.groups.size();
@@ -158,6 +176,7 @@ void NetworkPredictor::form_groups() {
 
 // After a step: who was not reached in it waits again, perhaps to be joined with others. What was left in the middle has had a turn.
 void NetworkPredictor::take_back() {
+  if (const std::optional<Error> reason = std::exchange(replaced_, std::nullopt)) fail_groups(*reason);
   if (PredictionGroup* const left = std::exchange(executor_.left, nullptr))
     left->set_rank(sched::Rank(Clock::now(), left->priority(), options_.priority_ageing, next_serial_++));
   counters_.evaluations += std::exchange(executor_.begun, 0);
@@ -165,10 +184,12 @@ void NetworkPredictor::take_back() {
     if (group->has_begun()) return false;
     for (const auto& prediction : group->predictions()) {
       prediction->started = false;
+      if (newer_) renew(*prediction);
       waiting_.emplace(prediction->rank, prediction);
     }
     return true;
   });
+  newer_.reset();
 }
 
 // One step of the network's is out at a time, so that the executor's groups have one owner.
@@ -229,9 +250,14 @@ void NetworkPredictor::fail(Prediction& prediction, const Error& reason) {
 void NetworkPredictor::fail_all(const Error& reason) {
   for (const auto& [rank, prediction] : waiting_) fail(*prediction, reason);
   waiting_.clear();
+  fail_groups(reason);
+}
+
+void NetworkPredictor::fail_groups(const Error& reason) {
   for (const auto& group : executor_.groups)
     for (const auto& prediction : group->predictions()) fail(*prediction, reason);
   executor_.groups.clear();
+  executor_.left = nullptr;
 }
 
 }  // namespace braid::app

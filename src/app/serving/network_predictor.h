@@ -4,6 +4,7 @@
 
 #include "app/serving/prediction.h"
 #include "braid/predictor.h"
+#include "braid/weights.h"
 #include "kernels/thread_team.h"
 #include "model/networks/network.h"
 #include "sched/compute_strand.h"
@@ -21,6 +22,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -45,8 +47,9 @@ class NetworkPredictor final : public Predictor {
   const PolicyForm* policy() const override { return policy_ ? &*policy_ : nullptr; }
   Result<std::unique_ptr<PendingPrediction>> act(std::vector<std::optional<Tensor>> given, ActionDraw draw, std::int32_t priority) override;
 
-  // What is submitted from now on is computed by another revision, of the same inputs and outputs.
-  void replace(std::shared_ptr<const model::Network> network) { network_ = std::move(network); }
+  // What is submitted from now on is computed by another revision, of the same inputs and outputs. kKeep: so is what has not begun; kAbort: what
+  // waits or runs ends with kCancelled, but for what the step that is out brings.
+  void replace(std::shared_ptr<const model::Network> network, const std::string& revision, UpdateMode mode);
 
   // Predictions that wait or run.
   std::size_t count() const { return waiting_.size() + running(); }
@@ -82,9 +85,11 @@ class NetworkPredictor final : public Predictor {
   bool may_begin(const PredictionGroup& group, std::size_t under_way) const;
   void form_groups();
   void take_back();
+  void renew(Prediction& prediction) const;
   void on_returned();
   static void fail(Prediction& prediction, const Error& reason);
   void fail_all(const Error& reason);
+  void fail_groups(const Error& reason);
   // The executor is asked once its step is back.
   bool idle() const { return lane_.idle() && waiting_.empty() && executor_.groups.empty() && executor_.ended.empty(); }
 
@@ -101,6 +106,13 @@ class NetworkPredictor final : public Predictor {
   std::size_t in_step_ = 0;  // predictions of the step that is out
   sched::StrandLane lane_;
   boost::asio::steady_timer drain_deadline_;
+  // Of what was given to the step that is out: what takes the place of its network where it has not begun, or why it ends.
+  struct Newer {
+    std::shared_ptr<const model::Network> network;
+    std::string revision;
+  };
+  std::optional<Newer> newer_;
+  std::optional<Error> replaced_;
   std::optional<Error> refusal_;       // of new work
   std::optional<Error> abort_reason_;  // of what is left
 };

@@ -19,8 +19,6 @@ NetworkWeights::NetworkWeights(asio::thread_pool& workers, NetworkPredictor& pre
 }
 
 asio::awaitable<Result<WeightFacts>> NetworkWeights::update(WeightSource source, UpdateMode mode) {
-  if (mode != UpdateMode::kFinish)
-    co_return invalid_argument("predictions end on the weights that they began with: 'mode' is 'finish'", "mode");
   const std::weak_ptr<char> alive = alive_;
   const Error gone{ErrorCode::kDraining, "the server is shutting down", {}};
   asio::awaitable<Turns::Turn> taking = turns_.take();
@@ -36,7 +34,7 @@ asio::awaitable<Result<WeightFacts>> NetworkWeights::update(WeightSource source,
   current_ = std::make_shared<const NetworkRevision>(std::move(*newer));
   facts_ = {current_->digest, facts_.version, now_in_unix_seconds(), facts_.updates + 1};
   served_.revision = current_->digest;
-  predictor_.replace(current_->network);
+  predictor_.replace(current_->network, current_->digest, mode);
   co_return facts_;
 }
 

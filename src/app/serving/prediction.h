@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace braid::app {
@@ -19,8 +20,9 @@ class PredictionTicket;
 
 // The ticket's on the loop; its inputs and its outcome are its group's while a step is out.
 struct Prediction {
-  std::shared_ptr<const model::Network> network;  // the revision of its submission
-  std::vector<Tensor> inputs;                     // as Network::complete() gives them
+  std::shared_ptr<const model::Network> network;   // the revision of its submission
+  std::optional<std::string> newer_revision = {};  // or one that took its place since
+  std::vector<Tensor> inputs;                      // as Network::complete() gives them
   std::vector<std::size_t> wanted;
   std::optional<ActionDraw> draw;  // what follows from the outputs is wanted, not themselves
   std::int32_t priority = 0;
@@ -41,6 +43,7 @@ class PredictionTicket final : public PendingPrediction {
   }
 
   std::optional<Result<std::vector<Tensor>>> try_take() override { return std::exchange(outcome_, std::nullopt); }
+  std::optional<std::string> newer_revision() const override { return newer_revision_; }
   bool started() const override { return !prediction_ || prediction_->started; }
   Signal& arrived() override { return arrived_; }
 
@@ -52,6 +55,7 @@ class PredictionTicket final : public PendingPrediction {
 
   void receive(Result<std::vector<Tensor>> outcome) {
     outcome_ = std::move(outcome);
+    if (prediction_) newer_revision_ = std::move(prediction_->newer_revision);
     prediction_.reset();
     arrived_.notify();
   }
@@ -59,6 +63,7 @@ class PredictionTicket final : public PendingPrediction {
  private:
   std::shared_ptr<Prediction> prediction_;  // until it has ended
   std::optional<Result<std::vector<Tensor>>> outcome_;
+  std::optional<std::string> newer_revision_;
   Signal arrived_;
 };
 

@@ -192,6 +192,7 @@ asio::awaitable<Result<Document>> predict(Service& service, http::Connection& co
   if (!pending) co_return pending.error();
   const Result<std::vector<Tensor>> outputs = co_await outputs_of(service, connection, deadlines, asker, **pending);
   if (!outputs) co_return outputs.error();
+  if (std::optional<std::string> newer = (*pending)->newer_revision()) wanted->revision = std::move(*newer);
   const Result<std::size_t> values = answered_numbers(*outputs, "outputs");
   if (!values) co_return values.error();
   Document document{{}, wanted->as_file};

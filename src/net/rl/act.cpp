@@ -62,13 +62,14 @@ asio::awaitable<Result<Document>> take_step(Service& service, http::Connection& 
     turn.emplace(std::move(*begun));
     if (!request.resets_session) go_on(request, draw, turn->episode());
   }
-  const std::string revision = network.revision;  // of what is asked now
+  std::string revision = network.revision;  // of what is asked now
   const Result<std::int32_t> priority = priority_by_rules(asker.client->rules(), request.priority, true);
   if (!priority) co_return priority.error();
   auto pending = network.predictor->act(std::move(request.inputs), draw, *priority);
   if (!pending) co_return pending.error();
   const Result<std::vector<Tensor>> drawn = co_await predict::outputs_of(service, connection, deadlines, asker, **pending);
   if (!drawn) co_return drawn.error();
+  if (std::optional<std::string> newer = (*pending)->newer_revision()) revision = std::move(*newer);
   // A session keeps its states, and does not tell them.
   const std::size_t untold = turn ? network.predictor->policy()->states.size() : 0;
   const Result<std::size_t> values = predict::answered_numbers(std::span(*drawn).first(drawn->size() - untold), "observations");
