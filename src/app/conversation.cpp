@@ -3,7 +3,6 @@
 #include "app/chat_tokens.h"
 #include "app/cli/model.h"
 #include "app/sight.h"
-#include "braid/printable.h"
 #include "net/generation/prompts.h"
 #include "net/generation/shown_images.h"
 #include "net/ollama/request.h"
@@ -12,14 +11,12 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
-#include <cstdio>
 #include <exception>
 #include <fmt/format.h>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <random>
-#include <unistd.h>
 #include <utility>
 #include <variant>
 
@@ -63,8 +60,8 @@ std::uint64_t draw_seed() {
 }  // namespace
 
 Conversation::Conversation(const LoadedModel& loaded, const RunOptions& options)
-    : loaded_(loaded), options_(options), is_terminal_(::isatty(STDOUT_FILENO) == 1), seed_(options.seed.value_or(draw_seed())),
-      strand_(loop_), scheduler_(loop_, strand_, *loaded.language_model, scheduler_options(loaded, kSingleUser, options.model.block_size)),
+    : loaded_(loaded), options_(options), seed_(options.seed.value_or(draw_seed())), strand_(loop_),
+      scheduler_(loop_, strand_, *loaded.language_model, scheduler_options(loaded, kSingleUser, options.model.block_size)),
       seeing_(
           make_seeing(loop_, strand_, loaded, kSingleUser, scheduler_, scheduler_options(loaded, kSingleUser, options.model.block_size))) {}
 
@@ -110,7 +107,7 @@ Result<Conversation::Prompt> Conversation::prompt_with_images(ValueList messages
   return Prompt{std::move(prompts->front()), std::move(call.media), std::move(call.pixels)};
 }
 
-asio::awaitable<Result<void>> Conversation::stream(TokenSource& tokens, const bool& interrupted, std::string& spoken) {
+asio::awaitable<Result<void>> Conversation::stream(TokenSource& tokens, const bool& interrupted, PrintedAnswer& printed) {
   const std::unique_ptr<StreamDecoder> decoder = loaded_.codec->new_decoder();
   std::string piece;
   while (!interrupted) {
@@ -122,16 +119,14 @@ asio::awaitable<Result<void>> Conversation::stream(TokenSource& tokens, const bo
       decoder->append(std::get<Token>(*event).id, piece);
     else
       decoder->finish(piece);
-    fmt::print("{}", is_terminal_ ? printable(piece, "\n\t") : piece);  // what a model writes steers no terminal
-    std::fflush(stdout);
-    spoken += piece;
+    printed.add(piece);
     if (finish != nullptr && finish->error) co_return *finish->error;
     if (finish != nullptr) break;
   }
   co_return Result<void>();
 }
 
-Result<void> Conversation::run_loop(TokenSource& tokens, std::string& spoken) {
+Result<void> Conversation::run_loop(TokenSource& tokens, PrintedAnswer& printed) {
   bool interrupted = false;
   std::optional<Result<void>> outcome;
   std::exception_ptr failure;
@@ -143,7 +138,7 @@ Result<void> Conversation::run_loop(TokenSource& tokens, std::string& spoken) {
     interrupted = true;
     tokens.wake();
   });
-  asio::co_spawn(loop_, stream(tokens, interrupted, spoken), [&](const std::exception_ptr& thrown, Result<void> result) {
+  asio::co_spawn(loop_, stream(tokens, interrupted, printed), [&](const std::exception_ptr& thrown, Result<void> result) {
     failure = thrown;
     outcome = std::move(result);
   });
@@ -171,9 +166,9 @@ Result<std::string> Conversation::answer(const ChatState& state) {
   Result<Ticket> ticket = seeing_ ? seeing_->submit(std::move(request)) : scheduler_.submit(std::move(request));
   if (!ticket) return ticket.error();
 
-  std::string spoken;
-  const Result<void> streamed = run_loop(**ticket, spoken);
-  fmt::print("\n");
+  PrintedAnswer printed(options_.json, loaded_.id);
+  const Result<void> streamed = run_loop(**ticket, printed);
+  std::string spoken = printed.finish(!streamed.has_value());
   if (!streamed) return streamed.error();
   return spoken;
 }

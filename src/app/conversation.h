@@ -2,6 +2,7 @@
 #pragma once
 
 #include "app/chat/chat_partner.h"
+#include "app/chat/printed_answer.h"
 #include "app/loaded_model.h"
 #include "app/options.h"
 #include "braid/media_span.h"
@@ -45,12 +46,11 @@ class Conversation final : public ChatPartner {
   };
   Result<Prompt> prompt_for(const ChatState& state) const;
   Result<Prompt> prompt_with_images(ValueList messages) const;
-  boost::asio::awaitable<Result<void>> stream(TokenSource& tokens, const bool& interrupted, std::string& spoken);
-  Result<void> run_loop(TokenSource& tokens, std::string& spoken);
+  boost::asio::awaitable<Result<void>> stream(TokenSource& tokens, const bool& interrupted, PrintedAnswer& printed);
+  Result<void> run_loop(TokenSource& tokens, PrintedAnswer& printed);
 
   const LoadedModel& loaded_;
   const RunOptions& options_;
-  const bool is_terminal_;  // where answers go
   std::uint64_t seed_;
   boost::asio::io_context loop_{1};
   sched::ComputeStrand strand_;

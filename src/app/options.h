@@ -213,6 +213,7 @@ struct RunOptions {
   std::int32_t top_k = 0;
   double min_p = 0.0;
   std::optional<std::uint64_t> seed;  // drawn otherwise
+  bool json = false;                  // answers as lines of JSON
 };
 
 struct CacheExportOptions {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
-import { braid, Process, braidBinary, run, serve, sourceFolder, temporaryFolder } from "./support/processes.mjs";
+import { braid, Process, braidBinary, endlessModel, run, serve, sourceFolder, temporaryFolder } from "./support/processes.mjs";
 import { demo, digestOf, registry } from "./support/registries.mjs";
 
 const demoFile = path.join(sourceFolder, "models/demo-q8_0.gguf");
@@ -115,6 +115,8 @@ async function chatBecomesModel(command) {
   assert.match(shown.parameters, /^num_predict 3$/m);
   assert.equal(shown.details.parent_model, "base:latest");
   assert.deepEqual(shown.messages, [{ role: "user", content: question }, { role: "assistant", content: first }]);
+  const line = JSON.parse(await command(["run", "base", question, "--temperature", "0", "--json"]));
+  assert.deepEqual([line.message, line.done], [{ role: "assistant", content: first }, true]);
   const again = await command(["run", "me/talk"], { input: `${question}\n/save model me/longer\n` });
   assert.deepEqual(JSON.parse(await command(["show", "me/longer", "--json"])).messages,
     [...shown.messages, { role: "user", content: question }, { role: "assistant", content: again }]);
@@ -153,6 +155,31 @@ test("a chat with a model of the server", async (t) => {
   const command = commands(t, data);
   await command(["create", "base", "-f", "-"], { input: `FROM ${demoFile}\nPARAMETER repeat_penalty 1\n` });
   await chat(command, data);
+});
+
+// Twice, and only the answers end; then the end of what is typed ends the program.
+async function interrupt(t, data, model) {
+  const chat = new Process(t, braidBinary, ["run", model, "--temperature", "0"], { env: { ...process.env, BRAID_DATA_DIR: data } });
+  for (const count of [2, 4]) {
+    const begun = new Promise((resolve) => chat.child.stdout.once("data", resolve));
+    chat.child.stdin.write("Tell me a story.\n");
+    await begun;
+    chat.child.kill("SIGINT");
+    chat.child.stdin.write("/show info\n");
+    await chat.line(new RegExp(`, ${count} messages$`));
+  }
+  chat.child.stdin.end("/show messages\n");
+  assert.deepEqual(await chat.exited, { code: 0, signal: null });
+  assert.equal(chat.lines.filter((line) => /^(user|assistant): ./.test(line)).length, 4, "what was said until then counts");
+}
+
+test("Ctrl-C ends an answer and not the chat", async (t) => {
+  const data = temporaryFolder(t);
+  const command = commands(t, data);
+  await command(["create", "endless", "-f", "-"], { input: `FROM ${endlessModel(t)}\n` });
+  await interrupt(t, data, "endless");
+  await serve(t, ["--kv-memory", "256M"], { env: { BRAID_DATA_DIR: data } });
+  await interrupt(t, data, "endless");
 });
 
 test("a terminal remembers what was typed", async (t) => {

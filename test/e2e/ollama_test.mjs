@@ -57,6 +57,36 @@ test("a format binds the answer", async () => {
   assert.equal(typeof JSON.parse(answer.message.content).answer, "number");
 });
 
+const tools = [{ type: "function", function: { name: "get_weather", description: "Get the current weather in a given location", parameters: {
+  type: "object", properties: { location: { type: "string", description: "The city" } }, required: ["location"] } } }];
+
+test("tools are called, and what they say is told", async () => {
+  const asked = [{ role: "user", content: "What is the weather in Paris?" }];
+  const { message } = await client.chat({ model, messages: asked, tools, options: exact });
+  assert.deepEqual(message.tool_calls.map((call) => [call.function.name, call.function.arguments]), [["get_weather", { location: "Paris" }]]);
+  const result = { role: "tool", tool_name: "get_weather", content: '{"temperature": 21, "condition": "sunny"}' };
+  const answer = await client.chat({ model, messages: [...asked, message, result], tools, options: exact });
+  assert.match(answer.message.content, /21 degrees/);
+});
+
+test("tokens come with their log-probabilities where these are wanted", async () => {
+  const chat = await client.chat({ model, messages, options: exact, logprobs: true, top_logprobs: 2 });
+  assert.equal(chat.logprobs.slice(0, -1).map((one) => one.token).join(""), "17 + 25 = 42.");  // the last one ends it
+  for (const one of chat.logprobs) {
+    assert.ok(one.logprob <= 0 && one.top_logprobs.length === 2 && one.top_logprobs[0].logprob >= one.logprob);
+    assert.equal(Buffer.from(one.bytes).toString(), one.token);
+  }
+  const prompt = await client.generate({ model, prompt: messages[0].content, options: exact, logprobs: true });
+  assert.deepEqual(prompt.logprobs.map((one) => one.token), chat.logprobs.map((one) => one.token));
+});
+
+test("thoughts, gaps and images are as the model can have them", async () => {
+  const silent = await client.chat({ model, messages, think: false, options: exact });
+  assert.equal(silent.message.content, "17 + 25 = 42.");
+  await assert.rejects(client.generate({ model, prompt: "a", suffix: "b" }), { status_code: 400 });
+  await assert.rejects(client.chat({ model, messages: [{ ...messages[0], images: [Buffer.from("none")] }] }), { status_code: 400 });
+});
+
 test("models are listed and shown", async () => {
   const { models } = await client.list();
   assert.deepEqual(models.map((listed) => listed.name), [model]);

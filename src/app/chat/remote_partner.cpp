@@ -1,13 +1,9 @@
 #include "app/chat/remote_partner.h"
 
+#include "app/chat/printed_answer.h"
 #include "app/models/remote_call.h"
-#include "braid/printable.h"
-#include "net/json/parse.h"
 
 #include <csignal>
-#include <cstdio>
-#include <fmt/format.h>
-#include <unistd.h>
 #include <utility>
 
 namespace braid::app {
@@ -34,7 +30,8 @@ class Interrupt {
 
 class RemotePartner final : public ChatPartner {
  public:
-  RemotePartner(RemoteCall call, std::string model) : call_(std::move(call)), model_(std::move(model)) {}
+  RemotePartner(RemoteCall call, std::string model, bool prints_json)
+      : call_(std::move(call)), model_(std::move(model)), prints_json_(prints_json) {}
 
   std::string name() const override { return model_; }
   Result<void> check_parameter(const std::string&, const Value&) const override { return {}; }  // the server does, with the next answer
@@ -43,34 +40,32 @@ class RemotePartner final : public ChatPartner {
     ValueList messages = state.messages;
     if (!state.system.empty()) messages.insert(messages.begin(), ValueDict{{"role", "system"}, {"content", state.system}});
     ValueDict body{{"model", model_}, {"messages", std::move(messages)}, {"options", state.parameters}};
-    std::string spoken;
+    PrintedAnswer printed(prints_json_, model_);
     std::string error;
-    const bool terminal = ::isatty(STDOUT_FILENO) == 1;
     const Interrupt interrupt;
     const Result<void> done = call_.lines("/api/chat", std::move(body), [&](const Value& line) {
       if (const std::string fault = text_member(line, "error"); !fault.empty()) error = fault;
       const Value* said = line.find("message");
-      const std::string piece = said != nullptr ? text_member(*said, "content") : "";
-      fmt::print("{}", terminal ? printable(piece, "\n\t") : piece);  // what a model writes steers no terminal
-      std::fflush(stdout);
-      spoken += piece;
+      printed.add(said != nullptr ? text_member(*said, "content") : "");
       return g_stopped == 0;
     });
-    fmt::print("\n");
+    const bool is_cut = !done && done.error().code != ErrorCode::kCancelled;
+    std::string spoken = printed.finish(!error.empty() || is_cut);
     if (!error.empty()) return Error{ErrorCode::kIo, error, ""};
-    if (!done && done.error().code != ErrorCode::kCancelled) return done.error();
+    if (is_cut) return done.error();
     return spoken;
   }
 
  private:
   RemoteCall call_;
   std::string model_;
+  bool prints_json_;
 };
 
 }  // namespace
 
-std::unique_ptr<ChatPartner> remote_partner(const std::string& url, const std::string& model, const DataOptions& data) {
-  return std::make_unique<RemotePartner>(RemoteCall(url, data), model);
+std::unique_ptr<ChatPartner> remote_partner(const std::string& url, const RunOptions& options) {
+  return std::make_unique<RemotePartner>(RemoteCall(url, options.data), options.model.model, options.json);
 }
 
 }  // namespace braid::app

@@ -9,6 +9,7 @@
 
 namespace braid::app {
 
-std::unique_ptr<ChatPartner> remote_partner(const std::string& url, const std::string& model, const DataOptions& data);
+// That of the options.
+std::unique_ptr<ChatPartner> remote_partner(const std::string& url, const RunOptions& options);
 
 }  // namespace braid::app

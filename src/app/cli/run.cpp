@@ -25,6 +25,7 @@ CLI::App* add_run(CLI::App& app, RunOptions& options) {
   run->add_option("--host", options.host, "URL of a server that answers; the one that has the data folder open, or none, if not given")
       ->type_name("URL")
       ->envname("BRAID_HOST");
+  run->add_flag("--json", options.json, "Print each answer as a line of JSON, once it is whole");
   add_data_options(*run, options.data);
   run->footer(
       "With one argument: a name that ends in .gguf, that exists, or that a model here has is the model; anything else is the prompt.");

@@ -92,7 +92,7 @@ Ended run_there(const std::string& url, const RunOptions& options, const Value& 
   add("min_p", options.min_p != usual.min_p, options.min_p);
   add("num_predict", options.max_tokens != usual.max_tokens, options.max_tokens);
   if (options.seed) state.parameters.emplace_back("seed", static_cast<std::int64_t>(*options.seed));
-  const std::unique_ptr<ChatPartner> partner = remote_partner(url, options.model.model, options.data);
+  const std::unique_ptr<ChatPartner> partner = remote_partner(url, options);
   const Value* before = shown.find("messages");
   const auto* messages = before != nullptr ? before->get_if<ValueList>() : nullptr;
   return answer(*partner, std::move(state), options,

@@ -74,6 +74,19 @@ export function longModel(t) {
   return file;
 }
 
+// That one without a token that ends answers: they go on to the end of its context.
+export function endlessModel(t) {
+  const file = longModel(t);
+  const model = readFileSync(file);
+  for (const name of ["eos", "eot"]) {
+    const key = `tokenizer.ggml.${name}_token_id`;
+    model.writeUInt32LE(3, model.indexOf(key) + key.length + 4);  // the padding
+  }
+  model.write("<|im_enx|>", model.indexOf("<|im_end|>"));
+  writeFileSync(file, model);
+  return file;
+}
+
 // `braid serve ARGS` on a free port unless `port` says otherwise, by way of the command `prefix` if any, which must become it (exec).
 // With `ready` false it does not wait for the model.
 export async function serve(t, args = [], { ready = true, env = {}, prefix = [], binary = braidBinary, port = ["--port", "0"], cwd } = {}) {
