@@ -1,6 +1,7 @@
 #include "app/serving/loading_thread.h"
 
 #include "app/disk_cache.h"
+#include "app/draft_model.h"
 #include "app/encoder_folder.h"
 #include "app/load_models.h"
 #include "app/memory.h"
