@@ -275,7 +275,9 @@ Result<LoadedModel> load_weights(const ModelOptions& options, const files::GgufF
     if (load.judging) return invalid_argument("--ranks: a model that judges is computed by one process");
     auto ranks = start_ranks(options, file, **table, loading.identify_kv, load);
     if (!ranks) return ranks.error();
-    loaded.ranks = std::move(*ranks);
+    loaded.ranks = std::move(ranks->passes);
+    loaded.ranks_here = options.ranks.count_here();
+    loaded.rank_workspace = ranks->workspace_bytes;
   }
   auto draft = load_draft(options, loading, file, *loaded.codec);
   if (!draft) return draft.error();

@@ -22,6 +22,7 @@
 #include "store/block_store.h"
 #include "text/codec.h"
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -45,6 +46,8 @@ struct LoadedModel {
   std::unique_ptr<const grammar::Compiler> constraints;  // refers to the codec
   std::shared_ptr<model::ModelDrafter> draft;            // the language model's too; null: none
   std::shared_ptr<ranks::RemotePasses> ranks;            // that compute it; null: this process does
+  std::int32_t ranks_here = 0;                           // of them, on this machine: each has weights, pool and workspace of its own
+  std::uint64_t rank_workspace = 0;                      // bytes of that, of one of them
   std::unique_ptr<model::LanguageModel> language_model;
   std::shared_ptr<const model::LoadedTensors> tensors;
   std::string weights_digest;  // model_digest()

@@ -45,8 +45,8 @@ Result<void> check_division(const model::ModelShape& shape, const RankOptions& o
   return {};
 }
 
-Result<std::shared_ptr<ranks::RemotePasses>> start_ranks(const ModelOptions& options, const files::GgufFile& file,
-                                                         const kernels::KernelTable& table, bool saves_blocks, model::LoadOptions& load) {
+Result<StartedRanks> start_ranks(const ModelOptions& options, const files::GgufFile& file, const kernels::KernelTable& table,
+                                 bool saves_blocks, model::LoadOptions& load) {
   if (options.model.empty() || options.model == kEmbeddedModelName)
     return invalid_argument("--ranks: name a model file or folder that each rank can read; the embedded one is this program's alone");
   const auto shape = model::describe_model(file);
@@ -100,7 +100,7 @@ Result<std::shared_ptr<ranks::RemotePasses>> start_ranks(const ModelOptions& opt
   auto passes =
       std::make_shared<ranks::RemotePasses>(std::move(*started), shape->vocab, blocks ? std::optional(std::move(*blocks)) : std::nullopt);
   load.passes = passes;
-  return passes;
+  return StartedRanks{std::move(passes), ready->workspace_bytes};
 }
 
 }  // namespace braid::app

@@ -8,6 +8,7 @@
 #include "model/language_model.h"
 #include "ranks/remote_passes.h"
 
+#include <cstdint>
 #include <memory>
 
 namespace braid::app {
@@ -16,8 +17,13 @@ namespace braid::app {
 // than there are ranks. kInvalidArgument: with the numbers that do.
 Result<void> check_division(const model::ModelShape& shape, const RankOptions& options);
 
+struct StartedRanks {
+  std::shared_ptr<ranks::RemotePasses> passes;
+  std::uint64_t workspace_bytes = 0;  // of the largest of them
+};
+
 // `saves_blocks`: for a cache that is elsewhere than the pool. Starts them and lets them load; `load` is what the model is then loaded with here, without weights. On the thread that loads.
-Result<std::shared_ptr<ranks::RemotePasses>> start_ranks(const ModelOptions& options, const files::GgufFile& file,
-                                                         const kernels::KernelTable& table, bool saves_blocks, model::LoadOptions& load);
+Result<StartedRanks> start_ranks(const ModelOptions& options, const files::GgufFile& file, const kernels::KernelTable& table,
+                                 bool saves_blocks, model::LoadOptions& load);
 
 }  // namespace braid::app

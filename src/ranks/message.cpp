@@ -26,7 +26,7 @@ template <class Use>
 void fields(Use&& use, auto& value) requires requires {
   value.weight_bytes;
 }
-{ use(value.isa), use(value.kv_type), use(value.weight_bytes), use(value.block_bytes); }
+{ use(value.isa), use(value.kv_type), use(value.weight_bytes), use(value.block_bytes), use(value.workspace_bytes); }
 
 template <class Use>
 void fields(Use&& use, auto& value) requires requires {

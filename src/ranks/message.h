@@ -71,6 +71,7 @@ struct Ready {
   std::int32_t kv_type = 0;
   std::uint64_t weight_bytes = 0;
   std::uint64_t block_bytes = 0;
+  std::uint64_t workspace_bytes = 0;
 };
 
 // How far a load is (files/progress.h).

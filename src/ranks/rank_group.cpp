@@ -96,6 +96,7 @@ Result<Ready> agreed(std::span<const std::optional<Ready>> ready) {
                    {}};
     all.weight_bytes = std::max(all.weight_bytes, ready[rank]->weight_bytes);
     all.block_bytes = std::max(all.block_bytes, ready[rank]->block_bytes);
+    all.workspace_bytes = std::max(all.workspace_bytes, ready[rank]->workspace_bytes);
   }
   return all;
 }

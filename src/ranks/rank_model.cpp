@@ -85,7 +85,8 @@ Ready RankModel::ready() const {
   return {.isa = parts_.table.name,
           .kv_type = static_cast<std::int32_t>(parts_.groups.layout(0).type),
           .weight_bytes = weight_bytes_,
-          .block_bytes = parts_.groups.block_bytes()};
+          .block_bytes = parts_.groups.block_bytes(),
+          .workspace_bytes = space_.storage.size()};
 }
 
 Result<void> RankModel::take_adapter(std::span<const std::byte> image) {

@@ -37,6 +37,18 @@ test("any number of ranks gives the bits of one process", async (t) => {
   }
 });
 
+test("what ranks take of this machine's memory is that of all of them", async (t) => {
+  const memory_of = async (...args) => {
+    const server = await serve(t, [demo, ...modest, "--max-batch", "8", ...args]);
+    const { data: [model] } = await (await fetch(`${server.url}/v1/models`)).json();
+    return model.status.memory_bytes;
+  };
+  const alone = await memory_of();
+  const two = await memory_of("--ranks", "2");
+  // Each has half of the weights and of the pool, embeddings, and a workspace of its own.
+  assert.ok(two > alone && two < 2 * alone, `${two} bytes of two ranks, ${alone} of one process`);
+});
+
 test("ranks that stay on memory nodes give the same bits", async (t) => {
   const expected = await answers(await serve(t, [demo, ...modest]), 4);
   const server = await serve(t, [demo, ...modest, "--ranks", "2", "--ranks-on-nodes"]);

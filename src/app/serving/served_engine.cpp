@@ -106,8 +106,9 @@ class LanguageEngine final : public ServedEngine {
     const model::LanguageModel& model = *model_.language_model;
     const std::uint64_t buffers = model_.disk_cache ? store::StoreOptions().buffer_memory : 0;
     const std::uint64_t kept = revisions_->base().revision.empty() ? 0 : model.kept_bytes();
-    return {revisions_->base().decoder->weights.get(), model.weight_bytes(),
-            model.workspace_bytes() + buffers + draft_bytes() + tower_bytes() + kept, pool_bytes()};
+    const std::uint64_t own = model.workspace_bytes() + buffers + draft_bytes() + tower_bytes() + kept;
+    return {revisions_->base().decoder->weights.get(), copies_here() * model.weight_bytes(), own + ranks_here() * model_.rank_workspace,
+            copies_here() * pool_bytes()};
   }
 
   std::uint64_t untouched() const override {
@@ -119,8 +120,10 @@ class LanguageEngine final : public ServedEngine {
   }
 
   bool resize_pool(std::uint64_t bytes, std::function<void()> on_given_back) override {
+    if (copies_here() == 0) return false;  // it takes nothing of this machine
     const std::uint64_t had = pool_bytes();
-    const std::uint64_t blocks = std::min<std::uint64_t>(bytes / block_bytes(), static_cast<std::uint64_t>(model_.kv.most_blocks));
+    const std::uint64_t fitting = bytes / (copies_here() * block_bytes());
+    const std::uint64_t blocks = std::min<std::uint64_t>(fitting, static_cast<std::uint64_t>(model_.kv.most_blocks));
     blocks_ = scheduler_->resize(std::max(least_blocks_, static_cast<std::int32_t>(blocks)), std::move(on_given_back));
     return pool_bytes() < had;
   }
@@ -191,7 +194,11 @@ class LanguageEngine final : public ServedEngine {
     return model_.draft->model().weight_bytes() + own;
   }
   std::uint64_t tower_bytes() const { return model_.eyes.tower != nullptr ? model_.eyes.tower->weights().encoder.bytes : 0; }
-  std::uint64_t pool_bytes() const { return static_cast<std::uint64_t>(blocks_) * block_bytes(); }
+  std::uint64_t pool_bytes() const { return static_cast<std::uint64_t>(blocks_) * block_bytes(); }  // of one process
+
+  // Processes of this machine that have weights and a pool: this one, or ranks.
+  std::uint64_t ranks_here() const { return static_cast<std::uint64_t>(model_.ranks_here); }
+  std::uint64_t copies_here() const { return model_.ranks == nullptr ? 1 : ranks_here(); }
 
   using Worker = std::unique_ptr<asio::thread_pool>;
   // The worker may still read an adapter for the model, so it ends before it.
