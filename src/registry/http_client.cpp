@@ -82,6 +82,10 @@ int rewind_body(void* context, curl_off_t offset, int origin) {
   return CURL_SEEKFUNC_OK;
 }
 
+int ask_whether_to_go_on(void* context, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+  return (*static_cast<const std::function<bool()>*>(context))() ? 0 : 1;
+}
+
 }  // namespace
 
 std::string HttpAnswer::header(std::string_view name) const {
@@ -143,6 +147,16 @@ Result<HttpAnswer> ask(const HttpOptions& options, const HttpRequest& request, s
   curl_easy_setopt(curl, CURLOPT_HEADERDATA, &taking);
   std::optional<OpenFile> file;
   Upload upload{nullptr, 0, &request.on_upload};
+  CurlList other_host;
+  if (!request.connect_to.empty()) {
+    other_host = make_list({"::" + request.connect_to});
+    curl_easy_setopt(curl, CURLOPT_CONNECT_TO, other_host.get());
+  }
+  if (request.goes_on) {
+    curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+    curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, ask_whether_to_go_on);
+    curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &request.goes_on);
+  }
   if (request.method == "HEAD") curl_easy_setopt(curl, CURLOPT_NOBODY, 1L);
   if (!request.upload_file.empty()) {
     Result<OpenFile> opened = OpenFile::read(request.upload_file);

@@ -29,7 +29,9 @@ struct HttpRequest {
   std::function<bool(std::uint64_t sent)> on_upload = [](std::uint64_t) { return true; };  // false ends it
   // Takes an answer of status 200 piece by piece, which is then no part of HttpAnswer; false ends it.
   std::function<bool(std::string_view)> on_body = {};
-  bool insecure = false;  // whoever answers will do
+  bool insecure = false;               // whoever answers will do
+  std::string connect_to = {};         // HOST:PORT instead of what the URL's host stands for, whose name certificates are held against
+  std::function<bool()> goes_on = {};  // asked about once a second while nothing comes; false ends it
 };
 
 struct HttpAnswer {
