@@ -58,6 +58,27 @@ struct DiskCacheStats {
   std::uint64_t pruned = 0;  // blocks that were too old, or had no room
 };
 
+// The part of the prefix cache that servers share in a Redis. Those that are of now come first, the rest only grows.
+struct RedisCacheStats {
+  bool is_up = true;           // false: it is left alone for a while after a failure
+  std::uint64_t known = 0;     // keys of which it has said lately whether it has them
+  std::uint64_t failures = 0;  // times that it was unreachable, late, or talked nonsense
+  std::uint64_t lookups = 0;   // questions which blocks there are
+  std::uint64_t lookup_errors = 0;
+  double lookup_seconds = 0.0;
+  std::uint64_t reads = 0;  // blocks; neither misses nor errors are among them
+  std::uint64_t read_bytes = 0;
+  std::uint64_t read_misses = 0;  // that were there a moment ago
+  std::uint64_t read_errors = 0;
+  double read_seconds = 0.0;  // from request to completion, summed over blocks
+  std::uint64_t writes = 0;
+  std::uint64_t write_bytes = 0;
+  std::uint64_t writes_known = 0;  // blocks that another server had written
+  std::uint64_t write_errors = 0;
+  std::uint64_t writes_dropped = 0;  // for want of buffers, or while nothing is written
+  double write_seconds = 0.0;
+};
+
 // What became of images, where the model sees.
 struct ImageStats {
   std::uint64_t encoded = 0;    // images computed
@@ -121,6 +142,7 @@ struct EngineStats {
   std::uint64_t cache_verified_blocks = 0;              // compared with what was computed, by --kv-verify
   DraftStats drafts;                                    // empty where nothing is guessed
   std::optional<DiskCacheStats> disk;                   // nullopt without a disk tier
+  std::optional<RedisCacheStats> redis;                 // nullopt without --kv-redis
   std::optional<ImageStats> images;                     // nullopt for a model that reads text alone
 };
 

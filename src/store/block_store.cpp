@@ -15,18 +15,6 @@ namespace {
 constexpr std::uint64_t kSegmentsOfLimit = 32;  // so pruning takes about a thirtieth at once
 constexpr std::uint64_t kLargestSegment = std::uint64_t{1} << 30U;
 constexpr std::uint64_t kFewestRecords = 8;
-constexpr std::uint32_t kTokensOfAnImage = 16;  // or more: where they are smaller on average there is no room for the record
-
-std::size_t most_record_bytes(const StoreOptions& options) {
-  RecordHeader lengths;
-  lengths.identity_bytes = static_cast<std::uint32_t>(options.identity.size());
-  lengths.adapter_bytes = kMostAdapterBytes;
-  lengths.salt_bytes = kMostSaltBytes;
-  lengths.token_count = static_cast<std::uint32_t>(options.most_tokens);
-  lengths.media_count = lengths.token_count / kTokensOfAnImage;
-  lengths.payload_bytes = options.payload_bytes;
-  return lengths.record_bytes();
-}
 
 }  // namespace
 
@@ -73,8 +61,7 @@ Result<std::unique_ptr<BlockStore>> BlockStore::open(StoreOptions options, std::
 }
 
 BlockStore::BlockStore(StoreOptions options, Directory directory, std::unique_ptr<Io> io, Post post)
-    : options_(std::move(options)), directory_(std::move(directory)), post_(std::move(post)),
-      buffers_(most_record_bytes(options_), std::max(options_.least_buffers, options_.buffer_memory / most_record_bytes(options_))),
+    : options_(std::move(options)), directory_(std::move(directory)), post_(std::move(post)), buffers_(record_buffers(options_)),
       limit_bytes_(options_.limit_bytes), segment_bytes_(segment_bytes(limit_bytes_)), mailbox_(std::make_shared<Mailbox>()),
       io_(std::move(io)), worker_(1) {
   mailbox_->store = this;

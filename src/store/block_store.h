@@ -8,12 +8,11 @@
 
 #include "braid/engine_stats.h"
 #include "braid/result.h"
-#include "store/buffer_pool.h"
 #include "store/directory.h"
 #include "store/io.h"
 #include "store/options.h"
 #include "store/quiet_log.h"
-#include "store/record.h"
+#include "store/record_store.h"
 #include "store/segment_index.h"
 #include "store/worker.h"
 
@@ -30,38 +29,17 @@
 
 namespace braid::store {
 
-// The sequence that a read is held against. Shared by all its reads.
-struct Prefix {
-  std::string adapter;
-  std::string salt;
-  std::vector<std::int32_t> tokens;
-  std::vector<MediaSpan> media;
-
-  Prefix() = default;
-  explicit Prefix(const cache::SequenceView& of)
-      : adapter(of.scope.adapter), salt(of.scope.salt), tokens(of.tokens.begin(), of.tokens.end()),
-        media(of.media.begin(), of.media.end()) {}
-  cache::SequenceView view() const { return {{adapter, salt}, tokens, media}; }
-};
-
-// A block whose record has been read and found right.
-struct ReadBlock {
-  Buffer buffer;
-  std::span<std::byte> payload;  // in the buffer
-};
-
 // Loop only, but for open() and the destructor. The threads it owns touch buffers and files, never the metadata.
-class BlockStore {
+class BlockStore final : public RecordStore {
  public:
-  // Runs a function on the loop, soon; called from other threads. What it drops unrun at the end does no harm.
-  using Post = std::function<void(std::function<void()>)>;
+  using PendingRecord = store::PendingRecord;
 
   // Takes up to scan_patience; any thread. kIo when the folder cannot be used, kInvalidArgument when the limit is too low.
   // `predecessors_lock`, if it is that of the folder, comes from a process that still writes there: this store finds nothing and writes
   // nothing until take_over().
   static Result<std::unique_ptr<BlockStore>> open(StoreOptions options, std::unique_ptr<Io> io, Post post,
                                                   SharedFile predecessors_lock = nullptr);
-  ~BlockStore();
+  ~BlockStore() override;
 
   bool awaits_predecessor() const { return awaits_predecessor_; }
   // The predecessor's store is closed: looks through what is there, meanwhile, and writes. Once.
@@ -69,35 +47,27 @@ class BlockStore {
   // The folder's, to be passed on to a successor; null while it is still a predecessor's.
   SharedFile lock() const { return awaits_predecessor_ ? nullptr : directory_.lock(); }
 
-  // Whether a record of this key is there, as far as the index knows.
-  bool contains(const cache::PrefixKey& key) const;
-
-  // A record about to be written: fill `payload`, then commit(); dropping it instead does no harm.
-  struct PendingRecord {
-    RecordHeader header;
-    Buffer buffer;
-    std::span<std::byte> payload;
-  };
-  // nullopt when there is nothing to write to or with; that is counted. `contains(key)` is false.
-  std::optional<PendingRecord> begin_write(const cache::PrefixKey& key, const cache::SequenceView& sequence);
-  void commit(PendingRecord record);
-  // Called on the loop whenever a committed record has been written or given up, so that its buffer is free.
-  void on_written(std::function<void()> hook) { on_written_ = std::move(hook); }
-
-  // Reads the block that holds the last of the first `tokens` tokens of `prefix`. Calls `done` on the loop: with the block, or with
-  // nullopt when it could not be read or was not right. False, and no call, when the key is unknown or no buffer is free.
+  bool contains(const cache::PrefixKey& key) const override;
+  std::optional<PendingRecord> begin_write(const cache::PrefixKey& key, const cache::SequenceView& sequence) override;
+  void commit(PendingRecord record) override;
+  void on_written(std::function<void()> hook) override { on_written_ = std::move(hook); }
+  // Gets each committed record when it has been written or given up.
+  void pass_on(std::function<void(PendingRecord)> to) { pass_on_ = std::move(to); }
+  bool can_write() const { return !awaits_predecessor_ && !pauses(); }
   bool read(const cache::PrefixKey& key, std::shared_ptr<const Prefix> prefix, std::size_t tokens,
-            std::function<void(std::optional<ReadBlock>)> done);
+            std::function<void(std::optional<ReadBlock>)> done) override;
 
   // Drops what is too old and what exceeds the limit, and has the files of what has been dropped deleted, one after the other. True when
   // the deletion of some has not begun.
   bool prune();
-  // From time to time: the same, after looking whether others have filled the disk since the last segment was begun.
-  void tend();
+  // The same, after looking whether others have filled the disk since the last segment was begun.
+  void tend() override;
 
-  std::size_t free_buffers() const { return buffers_.free(); }
-  bool idle() const { return reads_.empty() && writes_.empty() && !writing_; }
+  const BufferPool& buffers() const { return buffers_; }
+  std::size_t free_buffers() const override { return buffers_.free(); }
+  bool idle() const override { return reads_.empty() && writes_.empty() && !writing_; }
   DiskCacheStats stats() const;
+  void fill(EngineStats& stats) const override { stats.disk = this->stats(); }
   const char* io_name() const { return io_->name(); }
 
  private:
@@ -123,6 +93,7 @@ class BlockStore {
   void look_at_disk(std::function<void(BlockStore&)> then);
   void bound_limit(const DiskSpace& space, std::uint64_t own);
   void make_room();
+  void let_go(Writing writing);
   void on_segment(std::uint32_t number, SharedFile file, int error);
   void append();
   void finish_write(int error);
@@ -138,6 +109,7 @@ class BlockStore {
   const Directory directory_;
   const Post post_;
   std::function<void()> on_written_;
+  std::function<void(PendingRecord)> pass_on_;
   BufferPool buffers_;
   SegmentIndex index_;
   DiskCacheStats counters_;

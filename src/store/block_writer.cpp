@@ -35,19 +35,10 @@ bool BlockStore::pauses() const {
   return now >= write_failed_at_ && now - write_failed_at_ < static_cast<std::uint64_t>(options_.write_pause.count());
 }
 
-std::optional<BlockStore::PendingRecord> BlockStore::begin_write(const cache::PrefixKey& key, const cache::SequenceView& sequence) {
-  const Origin origin{options_.identity, sequence};
-  const RecordHeader lengths = lengths_of(origin, options_.payload_bytes);
-  Buffer buffer;
-  if (!awaits_predecessor_ && !pauses() && can_record(lengths)) buffer = buffers_.acquire();
-  if (!buffer || lengths.record_bytes() > buffer.bytes().size()) {
-    ++counters_.writes_dropped;
-    return std::nullopt;
-  }
-  PendingRecord record;
-  record.header = compose_record(buffer.bytes(), key, origin, options_.payload_bytes, options_.clock());
-  record.payload = buffer.bytes().subspan(record.header.payload_offset(), options_.payload_bytes);
-  record.buffer = std::move(buffer);
+std::optional<PendingRecord> BlockStore::begin_write(const cache::PrefixKey& key, const cache::SequenceView& sequence) {
+  std::optional<PendingRecord> record;
+  if (can_write()) record = compose_in(buffers_, key, {options_.identity, sequence}, options_.payload_bytes, options_.clock());
+  if (!record) ++counters_.writes_dropped;
   return record;
 }
 
@@ -61,7 +52,7 @@ void BlockStore::write_next() {
   writing_ = std::move(writes_.front());
   writes_.pop_front();
   if (contains(writing_->record.header.key)) {  // written meanwhile, by an earlier one of the queue
-    writing_.reset();
+    let_go(*std::exchange(writing_, std::nullopt));
     if (on_written_) on_written_();
     return write_next();
   }
@@ -141,9 +132,13 @@ void BlockStore::finish_write(int error) {
   ++counters_.writes;
   counters_.write_bytes += header.record_bytes();
   counters_.write_seconds += std::chrono::duration<double>(Clock::now() - writing_->begun).count();
-  writing_.reset();
+  let_go(*std::exchange(writing_, std::nullopt));
   write_next();
   if (on_written_) on_written_();
+}
+
+void BlockStore::let_go(Writing writing) {
+  if (pass_on_) pass_on_(std::move(writing.record));
 }
 
 // Gives up what waits to be written and tries again later, with a new segment: the end of the current one may be torn.
@@ -157,8 +152,8 @@ void BlockStore::fail_writing(int error) {
     if (current_->keys.empty()) drop(*current_);  // else a disk that stays full would leave an open file at each try
   }
   current_ = nullptr;
-  writing_.reset();
-  writes_.clear();
+  let_go(*std::exchange(writing_, std::nullopt));
+  for (Writing& writing : std::exchange(writes_, {})) let_go(std::move(writing));
   write_failed_at_ = options_.clock();
   if (error == ENOENT) forget_removed();
   const bool is_full = error == ENOSPC || error == EDQUOT;

@@ -14,7 +14,7 @@ for file in etc/braid/braid.yaml usr/lib/systemd/{system/braid.{service,socket},
   [ -s "$folder/root/$file" ] || fail "it lacks /$file"
 done
 dpkg-deb --ctrl-tarfile "$package" | tar -xO ./conffiles | grep -qx /etc/braid/braid.yaml || fail "the configuration would be overwritten"
-for library in libstdc++6 libcurl libsqlite3; do
+for library in libstdc++6 libcurl libsqlite3 libhiredis; do
   [[ $(dpkg-deb -f "$package" Depends) == *$library* ]] || fail "it does not say that it needs $library"
 done
 
