@@ -56,6 +56,23 @@ std::int32_t PrefixIndex::forget_unused() {
   return count;
 }
 
+std::vector<PrefixIndex::Place> PrefixIndex::places() const {
+  std::vector<Place> places;
+  std::vector<BlockId> newest;  // of those with one parent
+  for (const auto& [scope, first] : first_blocks_) newest.push_back(first);
+  while (!newest.empty()) {
+    BlockId block = newest.back();
+    newest.pop_back();
+    for (; block != kNone; block = node(block).older) {
+      if (is_full(block)) places.push_back({block, kWholeBlock});
+      if (const auto found = checkpoints_.find(block); found != checkpoints_.end())
+        for (const Checkpoint& checkpoint : found->second) places.push_back({block, checkpoint.offset});
+      if (node(block).first_child != kNone) newest.push_back(node(block).first_child);
+    }
+  }
+  return places;
+}
+
 BlockId PrefixIndex::attach(BlockId node, std::int32_t group, BlockId block) {
   assert(group > 0 && group < groups_.count);
   if (this->node(node).filled == 0) return block;

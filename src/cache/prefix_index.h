@@ -121,6 +121,14 @@ class PrefixIndex {
     return block_key(begin == 0 ? root_key(sequence.scope) : before, part(sequence, begin));
   }
 
+  // All that can be found, each block after that before it: full blocks, and checkpoints of states after the first `offset` tokens of a node.
+  struct Place {
+    BlockId node = kNoParent;
+    std::int32_t offset = kWholeBlock;
+  };
+  static constexpr std::int32_t kWholeBlock = 0;
+  std::vector<Place> places() const;
+
   // Of a block of the tree: its key; and all that is from the root to its end, which replaces what `reused` holds and lies there.
   struct Path {
     std::vector<BlockId> blocks;  // from its end

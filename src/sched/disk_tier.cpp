@@ -7,7 +7,7 @@
 #include <utility>
 
 namespace braid::sched {
-DiskTier::DiskTier(store::BlockStore& store, cache::PrefixIndex& index, const SchedulerOptions& options, std::function<void()> on_progress)
+DiskTier::DiskTier(store::RecordStore& store, cache::PrefixIndex& index, const SchedulerOptions& options, std::function<void()> on_progress)
     : store_(store), index_(index), block_tokens_(static_cast<std::size_t>(options.block_tokens)),
       groups_(options.block_use.empty() ? static_cast<std::int32_t>(options.groups.size()) : groups_with_records(options.block_use)),
       state_blocks_(options.state_blocks), draft_bytes_(options.draft_bytes), reserved_buffers_(store.free_buffers() / 2),
@@ -16,15 +16,16 @@ DiskTier::DiskTier(store::BlockStore& store, cache::PrefixIndex& index, const Sc
   static_assert(std::tuple_size_v<decltype(posted_)> == ComputeStrand::kMaxPosted);
 }
 
-std::size_t DiskTier::missing_groups(const cache::PrefixKey& key) const {
-  std::size_t missing = 0;
-  for (std::int32_t group = 0; group < groups_; ++group) missing += store_.contains(piece_key(key, group)) ? 0 : 1;
-  return missing;
+bool DiskTier::has_pieces(const cache::PrefixKey& key, std::int32_t first, std::int32_t count) const {
+  for (std::int32_t piece = first; piece < first + count; ++piece)
+    if (!store_.contains(piece_key(key, piece))) return false;
+  return true;
 }
 
-std::size_t DiskTier::missing_parts(const cache::PrefixKey& key) const {
+// That are to be written.
+std::size_t DiskTier::missing(const cache::PrefixKey& key, std::int32_t first, std::int32_t count) const {
   std::size_t missing = 0;
-  for (std::int32_t part = 0; part < state_blocks_; ++part) missing += store_.contains(piece_key(key, groups_ + part)) ? 0 : 1;
+  for (std::int32_t piece = first; piece < first + count; ++piece) missing += store_.lacks(piece_key(key, piece)) ? 1 : 0;
   return missing;
 }
 

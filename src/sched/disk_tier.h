@@ -1,4 +1,5 @@
-// Moves KV blocks between the pool and the disk: by the steps' saves and loads on one side, by the store's reads and writes on the other.
+// Moves KV blocks between the pool and a store below it, which is a disk, a Redis or both: by the steps' saves and loads on one side, by the
+// store's reads and writes on the other.
 #pragma once
 
 #include "braid/engine.h"
@@ -6,7 +7,7 @@
 #include "sched/holdings.h"
 #include "sched/options.h"
 #include "step/step.h"
-#include "store/block_store.h"
+#include "store/record_store.h"
 
 #include <algorithm>
 #include <array>
@@ -64,6 +65,12 @@ struct Restoration {
   }
 };
 
+// What a store is asked before a sequence is admitted, where only others know what it has. The sequence owns it; dropping it cancels.
+struct Lookup {
+  std::int32_t round = 1;
+  bool is_answered = false;
+};
+
 // Loop only. Its host buffers are few: what finds none is not saved, or waits to be read.
 //
 // Each group of layers has a record of a block, if its blocks hold anything, and each part of a state one. Saving: what is evicted while a
@@ -73,7 +80,7 @@ struct Restoration {
 class DiskTier {
  public:
   // `on_progress` is called when a block has arrived, or will not, or buffers have become free; index and store outlive the tier.
-  DiskTier(store::BlockStore& store, cache::PrefixIndex& index, const SchedulerOptions& options, std::function<void()> on_progress);
+  DiskTier(store::RecordStore& store, cache::PrefixIndex& index, const SchedulerOptions& options, std::function<void()> on_progress);
 
   // What the group has of a full block of the index, or the state after the first `offset` tokens of a block, is worth keeping: the next plan
   // saves it, unless the disk has it.
@@ -92,6 +99,10 @@ class DiskTier {
   // it, and aborts the process when they differ. False when it does not, or there is no buffer. `what` says what is compared.
   bool verify(cache::BlockId node, std::int32_t group, std::string what);
 
+  // Asks whether the store has what follows the first `have` tokens of a sequence; `before` is what was asked last, or null. Null when all
+  // that counts is known, or enough has been asked.
+  std::shared_ptr<Lookup> look_up(const cache::SequenceView& sequence, std::int32_t have, const Lookup* before);
+
   // Begins to read what follows the first `have` tokens of a sequence that may wait for long: takes no more than its share of the
   // buffers. Null when the disk has nothing of it, or is being asked for all of that already: who waits with equal beginnings follows the
   // first of them.
@@ -106,16 +117,15 @@ class DiskTier {
   void complete(step::StepPlan& plan);
   void on_step_back(const step::StepPlan& plan, bool has_failed);
 
-  DiskCacheStats stats() const { return store_.stats(); }
   bool has_saves() const { return !saves_.empty(); }
-  store::BlockStore& store() { return store_; }
-  const store::BlockStore& store() const { return store_; }
+  store::RecordStore& store() { return store_; }
+  const store::RecordStore& store() const { return store_; }
 
  private:
   struct Save {
     cache::BlockId block = 0;
     std::int32_t piece = 0;
-    store::BlockStore::PendingRecord record;
+    store::PendingRecord record;
     std::shared_ptr<const store::Prefix> compare;  // not to be written, but compared with the record of these tokens
     std::string what;
   };
@@ -128,11 +138,16 @@ class DiskTier {
   std::shared_ptr<Restoration> find(const cache::SequenceView& sequence, std::int32_t have) const;  // null when the disk has nothing
   std::int32_t find_state(const cache::SequenceView& sequence, std::int32_t have, std::vector<cache::PrefixKey>& keys) const;
   bool is_on_its_way(const Restoration& wanted) const;
-  bool has_block(const cache::PrefixKey& key) const { return missing_groups(key) == 0; }
-  bool has_state(const cache::PrefixKey& key) const { return missing_parts(key) == 0; }
-  std::size_t missing_parts(const cache::PrefixKey& key) const;
-  std::size_t missing_groups(const cache::PrefixKey& key) const;
-  bool wants(const cache::PrefixKey& key) const { return !store_.contains(key) && store_.free_buffers() > 0; }
+  bool has_pieces(const cache::PrefixKey& key, std::int32_t first, std::int32_t count) const;
+  bool has_block(const cache::PrefixKey& key) const { return has_pieces(key, 0, groups_); }
+  bool has_state(const cache::PrefixKey& key) const { return has_pieces(key, groups_, state_blocks_); }
+  std::size_t missing(const cache::PrefixKey& key, std::int32_t first, std::int32_t count) const;
+  std::size_t missing_parts(const cache::PrefixKey& key) const { return missing(key, groups_, state_blocks_); }
+  std::size_t missing_groups(const cache::PrefixKey& key) const { return missing(key, 0, groups_); }
+  bool wants(const cache::PrefixKey& key) const { return store_.lacks(key) && store_.free_buffers() > 0; }
+  bool ask_for(const cache::PrefixKey& key, std::int32_t first, std::int32_t count, std::vector<cache::PrefixKey>& asked) const;
+  void ask_for_states(const cache::SequenceView& sequence, std::int32_t have, std::vector<cache::PrefixKey>& keys,
+                      std::vector<cache::PrefixKey>& asked) const;
   void add_save(cache::BlockId block, std::int32_t piece, const cache::PrefixKey& key, const cache::SequenceView& sequence);
   // `spare` buffers are left for others.
   void ask(const std::shared_ptr<Restoration>& restoration, std::size_t spare);
@@ -141,7 +156,7 @@ class DiskTier {
   static void on_arrived(Restoration& restoration, std::int32_t piece, std::optional<store::ReadBlock> block);
   Posted& posted(std::uint64_t plan) { return posted_[plan % posted_.size()]; }
 
-  store::BlockStore& store_;
+  store::RecordStore& store_;
   cache::PrefixIndex& index_;
   const std::size_t block_tokens_;
   const std::int32_t groups_;  // that have records

@@ -5,7 +5,7 @@
 
 namespace braid::sched {
 
-Restorer::Restorer(store::BlockStore& store, cache::PrefixIndex& index, const Groups& groups, const SchedulerOptions& options,
+Restorer::Restorer(store::RecordStore& store, cache::PrefixIndex& index, const Groups& groups, const SchedulerOptions& options,
                    std::function<void()> on_progress)
     : index_(index), groups_(groups), block_tokens_(options.block_tokens), kv_verify_(options.kv_verify), disk_always_(options.disk_always),
       tier_(store, index, options, std::move(on_progress)) {}
@@ -22,7 +22,13 @@ void Restorer::prefetch(Sequence& sequence) {
   index_.match(wanted, path_);
   std::int32_t have = sequence.blocks.reach(index_, path_) * block_tokens_;
   if (groups_.has_states()) have = std::min(have + block_tokens_ - 1, index_.last_state(wanted, path_).tokens);
-  sequence.restoration = tier_.prefetch(wanted, have);
+  sequence.lookup = tier_.look_up(wanted, have, sequence.lookup.get());
+  if (sequence.lookup == nullptr) sequence.restoration = tier_.prefetch(wanted, have);
+}
+
+bool Restorer::is_looking(Sequence& sequence) {
+  if (sequence.lookup != nullptr && sequence.lookup->is_answered) prefetch(sequence);
+  return sequence.lookup != nullptr;
 }
 
 bool Restorer::begin(Sequence& sequence, double prefill_rate) {

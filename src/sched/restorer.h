@@ -19,14 +19,17 @@ namespace braid::sched {
 class Restorer {
  public:
   // `on_progress` as in DiskTier.
-  Restorer(store::BlockStore& store, cache::PrefixIndex& index, const Groups& groups, const SchedulerOptions& options,
+  Restorer(store::RecordStore& store, cache::PrefixIndex& index, const Groups& groups, const SchedulerOptions& options,
            std::function<void()> on_progress);
 
   DiskTier& tier() { return tier_; }
   const DiskTier& tier() const { return tier_; }
 
-  // Begins to read what the disk has of a waiting sequence's prefix and the pool has not.
+  // Begins to read what the disk has of a waiting sequence's prefix and the pool has not, or to ask whether a store that others write to has
+  // it.
   void prefetch(Sequence& sequence);
+  // Whether a waiting sequence has no answer to that yet.
+  bool is_looking(Sequence& sequence);
   // It is in the batch and has what the pool has of it; true when it is to get more from disk. `prefill_rate`: tokens per second, 0: not
   // known.
   bool begin(Sequence& sequence, double prefill_rate);

@@ -22,7 +22,7 @@ constexpr std::int32_t kPassWindow = 16;
 
 }  // namespace
 
-Roster::Roster(const SchedulerOptions& options, store::BlockStore* store, std::function<void()> on_progress)
+Roster::Roster(const SchedulerOptions& options, store::RecordStore* store, std::function<void()> on_progress)
     : block_tokens_(options.block_tokens), groups_(options.groups, options.block_tokens, options.state_blocks),
       pool_(std::max(options.blocks, options.most_blocks), groups_.count() + 1), target_(options.blocks),
       stretch_beyond_(options.stretch_beyond), write_through_(options.write_through), has_drafts_(options.draft_bytes > 0),
@@ -61,6 +61,7 @@ void Roster::admit(double prefill_rate, std::size_t most_rows) {
     Sequence& sequence = (at++)->second;
     if (rows >= most_rows && sequence.decodes()) return;
     stretch_if_long(sequence);
+    if (restorer_ && restorer_->is_looking(sequence)) continue;  // for a moment, in which others may pass it
     if (blocked == nullptr) {
       if (follow(sequence)) continue;
       if (take_blocks(sequence)) {

@@ -5,6 +5,7 @@
 #include "braid/generation_request.h"
 #include "cache/block_pool.h"
 #include "cache/prefix_index.h"
+#include "sched/bequest.h"
 #include "sched/disk_tier.h"
 #include "sched/options.h"
 #include "sched/queue.h"
@@ -49,7 +50,7 @@ namespace braid::sched {
 class Roster {
  public:
   // With a store, which outlives it, the prefix cache goes on to disk; `on_progress` as in DiskTier.
-  explicit Roster(const SchedulerOptions& options, store::BlockStore* store = nullptr, std::function<void()> on_progress = {});
+  explicit Roster(const SchedulerOptions& options, store::RecordStore* store = nullptr, std::function<void()> on_progress = {});
 
   // As in Queue.
   Sequence& enqueue(GenerationRequest request, std::int32_t answer_room, std::chrono::steady_clock::time_point arrival) {
@@ -76,6 +77,10 @@ class Roster {
   void restore(step::StepPlan& plan, std::vector<Sequence*>& loading);
   // Ends restorations that the disk has given nothing for so long: these sequences compute the rest. True when there were any.
   bool give_up_restoring(std::chrono::steady_clock::time_point since) { return restorer_ && Restorer::give_up(batch_, since); }
+
+  // The next plan saves some of what only the pool has; nobody is here any more, nor will be. has_given_away() when that was all.
+  void give_away();
+  bool has_given_away() const { return !restorer_ || (bequest_ && bequest_->has_ended()); }
 
   // With kv_verify: moves the comparisons of what has been published since to the plan, and says of what.
   void add_checks(step::StepPlan& plan, std::vector<std::string>& checked);
@@ -204,6 +209,7 @@ class Roster {
   std::int32_t target_;    // blocks that it is to have
   std::optional<cache::PrefixIndex> prefix_index_;
   std::optional<Restorer> restorer_;  // none without a disk tier
+  std::optional<Bequest> bequest_;    // once it has begun
   const std::int32_t stretch_beyond_;
   const bool write_through_;
   const bool has_drafts_;      // in blocks that are written to disk

@@ -7,7 +7,9 @@
 namespace braid::sched {
 
 void Roster::prefetch(Sequence& sequence) {
-  if (restorer_) restorer_->prefetch(sequence);
+  if (!restorer_) return;
+  stretch_if_long(sequence);
+  restorer_->prefetch(sequence);
 }
 
 // After what the disk has of it.
@@ -21,6 +23,12 @@ void Roster::restore(step::StepPlan& plan, std::vector<Sequence*>& loading) {
   restored_.clear();
   restorer_->load(batch_, plan, loading, restored_);
   for (Sequence* sequence : restored_) compute_rest(*sequence);
+}
+
+void Roster::give_away() {
+  if (!restorer_) return;
+  if (!bequest_) bequest_.emplace(*prefix_index_, restorer_->tier(), groups_.count(), groups_.state_blocks());
+  bequest_->go_on();
 }
 
 // The block that was computed is compared with those that a hit would have given instead.

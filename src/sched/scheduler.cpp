@@ -26,14 +26,14 @@ constexpr int kPruneSeconds = 60;
 }  // namespace
 
 Scheduler::Scheduler(asio::io_context& loop, ComputeStrand& strand, step::StepExecutor& executor, const SchedulerOptions& options,
-                     store::BlockStore* store)
+                     store::RecordStore* store)
     : Scheduler(loop, nullptr, &strand, executor, options, store) {}
 
-Scheduler::Scheduler(asio::io_context& loop, step::StepExecutor& executor, const SchedulerOptions& options, store::BlockStore* store)
+Scheduler::Scheduler(asio::io_context& loop, step::StepExecutor& executor, const SchedulerOptions& options, store::RecordStore* store)
     : Scheduler(loop, std::make_unique<ComputeStrand>(loop), nullptr, executor, options, store) {}
 
 Scheduler::Scheduler(asio::io_context& loop, std::unique_ptr<ComputeStrand> own_strand, ComputeStrand* shared, step::StepExecutor& executor,
-                     const SchedulerOptions& options, store::BlockStore* store)
+                     const SchedulerOptions& options, store::RecordStore* store)
     : options_(options), planner_(options), pace_(options.prefill_slice_ms * 1e-3, options.target_itl_ms * 1e-3),
       draft_pace_(options.draft_tokens, options.draft_always), roster_(options, store, [this] { wake_.notify(); }),
       wakes_(std::make_shared<WakeList>(loop)),
@@ -139,7 +139,8 @@ bool Scheduler::has_work() const { return !roster_.empty() || (!aborted_ && !res
 bool Scheduler::has_ended() const {
   if (has_work()) return false;
   const DiskTier* disk = roster_.disk_tier();
-  return disk == nullptr || (lane_.idle() && !disk->has_saves() && disk->store().idle());
+  if (disk == nullptr) return true;
+  return (!gives_away_ || roster_.has_given_away()) && lane_.idle() && !disk->has_saves() && disk->store().idle();
 }
 
 asio::awaitable<void> Scheduler::tend_disk() {
@@ -201,6 +202,7 @@ bool Scheduler::plan_next() {
   step.checked.clear();
   step.shape = {};
 
+  if (draining_ && gives_away_ && !has_work()) roster_.give_away();
   roster_.restart_long();
   if (Sequence* suspect = quarantine_.next_alone(roster_.batch()); suspect != nullptr && add_alone(*suspect, step)) return post(step);
 
@@ -347,6 +349,7 @@ void Scheduler::end_users(const std::function<bool(const AdapterUse&)>& is_such,
 void Scheduler::abort_remaining(const Error& reason) {
   draining_ = true;
   aborted_ = true;
+  gives_away_ = false;
   finish_all(reason);
   wake_.notify();
 }

@@ -41,10 +41,10 @@ class Scheduler final : public Engine, private TicketListener {
  public:
   // `strand`, `executor` and `store` (null: no disk tier) outlive the scheduler. `options` have no fault (find_fault).
   Scheduler(boost::asio::io_context& loop, ComputeStrand& strand, step::StepExecutor& executor, const SchedulerOptions& options,
-            store::BlockStore* store = nullptr);
+            store::RecordStore* store = nullptr);
   // Alone, on a strand of its own.
   Scheduler(boost::asio::io_context& loop, step::StepExecutor& executor, const SchedulerOptions& options,
-            store::BlockStore* store = nullptr);
+            store::RecordStore* store = nullptr);
   ~Scheduler() override;
 
   // Engine. A GenerationRequest::id in use is refused; requests with an empty id cannot be looked up.
@@ -65,6 +65,8 @@ class Scheduler final : public Engine, private TicketListener {
 
   // No new work from now on: submit() answers kDraining. What was accepted goes on, and what belongs to a reservation is still taken.
   void begin_drain();
+  // When all has ended after begin_drain(), what only the pool has goes to the store, as far as there is time: others will ask for it.
+  void give_away_at_end() { gives_away_ = true; }
   // After begin_drain(): true when all that was accepted or reserved has ended, false when the deadline came first. One caller at a time.
   boost::asio::awaitable<bool> drained(std::chrono::steady_clock::time_point deadline);
   // After it has drained: returns when nothing of it is left on the loop, so that it may be destroyed while the loop goes on.
@@ -80,7 +82,7 @@ class Scheduler final : public Engine, private TicketListener {
  private:
   // Of `own_strand`, if there is one, or else `shared`.
   Scheduler(boost::asio::io_context& loop, std::unique_ptr<ComputeStrand> own_strand, ComputeStrand* shared, step::StepExecutor& executor,
-            const SchedulerOptions& options, store::BlockStore* store);
+            const SchedulerOptions& options, store::RecordStore* store);
 
   // Its coroutines, whose ends may come when it is gone.
   struct Coroutines {
@@ -145,6 +147,7 @@ class Scheduler final : public Engine, private TicketListener {
   StallWatch stall_watch_;
   std::function<void()> on_given_back_;
   bool draining_ = false;
+  bool gives_away_ = false;                // at its end
   bool aborted_ = false;                   // while draining
   std::weak_ptr<const void> reservation_;  // shared by all who have one
   bool warned_of_drafts_ = false;

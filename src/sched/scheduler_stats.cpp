@@ -58,7 +58,7 @@ EngineStats Scheduler::stats() const {
   stats.cache_disk_hit_tokens = roster_.disk_hit_tokens();
   stats.cache_verified_blocks = roster_.verified_blocks();
   stats.cache_evictions = roster_.pool().evictions();
-  if (const DiskTier* disk = roster_.disk_tier()) stats.disk = disk->stats();
+  if (const DiskTier* disk = roster_.disk_tier()) disk->store().fill(stats);
   return stats;
 }
 

@@ -28,6 +28,7 @@
 namespace braid::sched {
 
 class SequenceTicket;
+struct Lookup;
 struct Restoration;
 struct Sequence;
 using SequenceMap = std::map<Rank, Sequence>;
@@ -170,6 +171,7 @@ struct Sequence {
   step::SlotId slot = 0;  // valid while in the batch
   bool starts = false;    // the strand has not heard of the slot's new owner yet
   Holdings blocks;
+  std::shared_ptr<Lookup> lookup;            // of its prefix, by those who know; null: nobody is asked
   std::shared_ptr<Restoration> restoration;  // of its prefix from disk; null: none
   cache::BlockTable fork_source;  // for each group the block that the first row copies the beginning of its first block from; empty: none
   const std::unique_ptr<RecurrentState> state;  // null: the model has none

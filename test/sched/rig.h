@@ -108,7 +108,7 @@ struct Rig {
     return options;
   }
 
-  using MakeStore = std::function<store::BlockStore*(boost::asio::io_context&)>;
+  using MakeStore = std::function<store::RecordStore*(boost::asio::io_context&)>;
 
   explicit Rig(
       const SchedulerOptions& scheduler_options = small_options(), FakeModelOptions model_options = {},
