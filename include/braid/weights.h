@@ -7,6 +7,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,14 @@ struct WeightSource {
   std::string tensors;   // a safetensors file itself
   bool partial = false;  // tensors that it does not have stay what they are
   std::string checksum;  // SHA-256 of the file, in hexadecimal digits; empty: any
+  std::string revision;  // that is to come of it; empty: any
 };
+
+// Why what has been made of a source is not what it was to be; none: it is.
+inline std::optional<Error> other_revision(const std::string& expected, const std::string& made) {
+  if (expected.empty() || expected == made) return std::nullopt;
+  return invalid_argument("it comes to the revision " + made + " here, and " + expected + " was expected: the files differ");
+}
 
 // What becomes of requests that wait or run: they end on the revision that they began with, or are ended, or go on with the newer one.
 enum class UpdateMode { kFinish, kAbort, kKeep };

@@ -167,6 +167,7 @@ asio::awaitable<Result<AdapterFacts>> ModelAdapters::load(std::string name, Weig
         fmt::format("'{}' is the same adapter as '{}', whose requests would not be spared: 'mode' is 'finish'", name, twin->facts.name),
         "mode");
   const std::shared_ptr<const LoadedAdapter> previous = before != nullptr ? before->loaded : nullptr;
+  const std::string expected = source.revision;
   const std::string path = source.path.empty() && before != nullptr ? before->facts.path : source.path;
   auto making = [](WeightSource from, std::shared_ptr<const LoadedAdapter> older, AdapterBase base,
                    std::shared_ptr<const model::Decoder> decoder) -> asio::awaitable<Result<LoadedAdapter>> {
@@ -177,6 +178,7 @@ asio::awaitable<Result<AdapterFacts>> ModelAdapters::load(std::string name, Weig
   if (alive.expired()) co_return gone;
   if (!loaded) co_return loaded.error();
   const model::Adapter& adapter = *loaded->adapter;
+  if (const auto other = other_revision(expected, adapter.revision)) co_return *other;
   AdapterFacts facts{.name = name,
                      .revision = adapter.revision,
                      .path = path,

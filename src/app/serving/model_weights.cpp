@@ -90,6 +90,7 @@ asio::awaitable<Result<WeightFacts>> ModelWeights::update(WeightSource source, U
   asio::awaitable<Turns::Turn> taking = revisions_.turns.take();
   const Turns::Turn turn = co_await std::move(taking);
   if (alive.expired()) co_return gone;
+  const std::string expected = source.revision;
   auto making = [](model::LanguageModel& model, std::shared_ptr<const model::LoadedTensors> tensors,
                    std::shared_ptr<const model::Decoder> older,
                    WeightSource from) -> asio::awaitable<Result<NewerModel>> { co_return read_newer_model(model, *tensors, *older, from); };
@@ -97,12 +98,13 @@ asio::awaitable<Result<WeightFacts>> ModelWeights::update(WeightSource source, U
   Result<NewerModel> newer = co_await asio::co_spawn(workers_, std::move(made), asio::use_awaitable);
   if (alive.expired()) co_return gone;
   if (!newer) co_return as_refusal(newer.error());
+  Digests digests = digests_;
+  for (auto& [name, digest] : newer->digests) digests[name] = std::move(digest);
+  if (const auto other = other_revision(expected, revision_of(digests))) co_return *other;
   asio::awaitable<Result<ModelAdapters::Remade>> remaking = adapters_.remake(newer->decoder);
   const Result<ModelAdapters::Remade> remade = co_await std::move(remaking);
   if (alive.expired()) co_return gone;
   if (!remade) co_return remade.error();
-  Digests digests = digests_;
-  for (auto& [name, digest] : newer->digests) digests[name] = std::move(digest);
   const WeightFacts facts{revision_of(digests), facts_.version, now_in_unix_seconds(), facts_.updates + 1};
   WeightFacts current = facts;
   ModelRevisions::Base base{std::move(newer->decoder), facts.revision};

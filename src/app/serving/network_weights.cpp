@@ -24,6 +24,7 @@ asio::awaitable<Result<WeightFacts>> NetworkWeights::update(WeightSource source,
   asio::awaitable<Turns::Turn> taking = turns_.take();
   const Turns::Turn turn = co_await std::move(taking);
   if (alive.expired()) co_return gone;
+  const std::string expected = source.revision;
   // Named, because g++ 12 destroys some temporaries of such an expression twice.
   auto making = [](NetworkBase base, std::shared_ptr<const NetworkRevision> current,
                    WeightSource from) -> asio::awaitable<Result<NetworkRevision>> { co_return newer_revision(base, *current, from); };
@@ -31,6 +32,7 @@ asio::awaitable<Result<WeightFacts>> NetworkWeights::update(WeightSource source,
   Result<NetworkRevision> newer = co_await asio::co_spawn(workers_, std::move(made), asio::use_awaitable);
   if (alive.expired()) co_return gone;
   if (!newer) co_return newer.error();
+  if (const auto other = other_revision(expected, newer->digest)) co_return *other;
   current_ = std::make_shared<const NetworkRevision>(std::move(*newer));
   facts_ = {current_->digest, facts_.version, now_in_unix_seconds(), facts_.updates + 1};
   served_.revision = current_->digest;
