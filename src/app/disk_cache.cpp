@@ -52,6 +52,8 @@ std::size_t disk_buffer_bytes(const model::LanguageModel& model) {
   return std::max(store::StoreOptions().buffer_memory, least_buffers(model.kv_groups()) * model.saved_bytes());
 }
 
+store::BufferPool record_buffers(const LoadedModel& loaded) { return store::record_buffers(store_options({}, loaded)); }
+
 Result<std::unique_ptr<store::BlockStore>> open_store(const DiskOptions& options, const LoadedModel& loaded, boost::asio::io_context& loop,
                                                       net::FileDescriptor predecessors_lock) {
   const store::SharedFile lock =

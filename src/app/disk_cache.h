@@ -20,6 +20,9 @@ std::size_t disk_buffer_bytes(const model::LanguageModel& model);
 // Whether no sequence of such a model is ever restored: see Restorer::may_restore.
 bool restores_nothing(const model::KvGroups& groups);
 
+// Of its blocks' records, where no store brings them along.
+store::BufferPool record_buffers(const LoadedModel& loaded);
+
 // As BlockStore::open, which runs its calls on the loop. The model has its kv_identity. Any thread.
 Result<std::unique_ptr<store::BlockStore>> open_store(const DiskOptions& options, const LoadedModel& loaded, boost::asio::io_context& loop,
                                                       net::FileDescriptor predecessors_lock = {});

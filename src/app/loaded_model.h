@@ -1,6 +1,7 @@
 // From a file (or the embedded bytes) to a model that can compute.
 #pragma once
 
+#include "app/cache_tiers.h"
 #include "app/eyes.h"
 #include "app/memory.h"
 #include "app/options.h"
@@ -19,7 +20,6 @@
 #include "model/loaded_tensors.h"
 #include "ranks/remote_passes.h"
 #include "sched/options.h"
-#include "store/block_store.h"
 #include "text/codec.h"
 
 #include <cstdint>
@@ -53,10 +53,10 @@ struct LoadedModel {
   std::string weights_digest;  // model_digest()
   Eyes eyes;
   KvBudget kv;
-  cache::PrefixKey model_revision;                // digest of the file; of no meaning unless asked for, as the next ones
-  cache::PrefixKey draft_revision;                // and of the draft's
-  std::string kv_identity;                        // see model/kv_identity.h
-  std::unique_ptr<store::BlockStore> disk_cache;  // null: none
+  cache::PrefixKey model_revision;  // digest of the file; of no meaning unless asked for, as the next ones
+  cache::PrefixKey draft_revision;  // and of the draft's
+  std::string kv_identity;          // see model/kv_identity.h
+  CacheTiers tiers;
   const kernels::KernelTable* table = nullptr;
   std::string fingerprint;
   int threads = 1;

@@ -71,7 +71,8 @@ Result<StartedRanks> start_ranks(const ModelOptions& options, const files::GgufF
   auto blocks = options.ranks.stages == 1
                     ? ranks::RankBlocks::of(shape->kv_groups(setup.block_tokens, kv_type), part, options.ranks.count)
                     : Result<ranks::RankBlocks>(Error{ErrorCode::kUnsupported, "no stage has a whole block (--stages)", {}});
-  if (!blocks && saves_blocks) return Error{blocks.error().code, fmt::format("--kv-disk with --ranks: {}", blocks.error().message), {}};
+  if (!blocks && saves_blocks)
+    return Error{blocks.error().code, fmt::format("--kv-disk or --kv-redis with --ranks: {}", blocks.error().message), {}};
   ranks::GroupOptions group{.ranks = options.ranks.count,
                             .stages = options.ranks.stages,
                             .on_nodes = options.ranks.on_nodes,

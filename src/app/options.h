@@ -10,6 +10,7 @@
 #include "model/share.h"
 #include "model/stage.h"
 #include "net/service/server_options.h"
+#include "store/redis/address.h"
 
 #include <chrono>
 #include <cstdint>
@@ -84,8 +85,16 @@ struct DiskOptions {
   std::string directory;                 // empty: none
   std::uint64_t limit = 50'000'000'000;  // bytes
   std::chrono::milliseconds ttl = std::chrono::days(7);
-  bool always = false;         // what is there is read even when computing it has been faster
-  bool write_through = false;  // blocks are written when they are full, not when they leave the pool
+  bool always = false;                // what is there is read even when computing it has been faster
+  std::optional<bool> write_through;  // blocks are written when they are full, not when they leave the pool
+};
+
+// The part of the prefix cache that servers share.
+struct SharedCacheOptions {
+  std::optional<store::RedisAddress> redis;  // nullopt: none
+  std::chrono::milliseconds timeout{250};    // for an answer of it
+  std::chrono::milliseconds ttl = std::chrono::days(7);
+  std::string key_prefix = "braid:";
 };
 
 // When a step is no longer believed to end.
@@ -152,6 +161,7 @@ struct ServeOptions {
   bool is_ollama = false;  // listens where Ollama's clients look, too
   BatchOptions batch;
   DiskOptions disk;
+  SharedCacheOptions shared_cache;
   bool no_model = false;
   bool no_warmup = false;
   RequestDefaults defaults;     // of requests that say nothing themselves

@@ -179,9 +179,24 @@ TEST(CommandLine, ServeTakesItsDiskCache) {
   EXPECT_EQ(options.disk.directory, "/tmp/cache");
   EXPECT_EQ(options.disk.limit, 2'000'000'000U);
   EXPECT_EQ(options.disk.ttl, std::chrono::days(2));
-  EXPECT_TRUE(options.disk.write_through && options.batch.kv_verify);
+  EXPECT_TRUE(options.disk.write_through.value_or(false) && options.batch.kv_verify);
   EXPECT_THAT(mistake({"serve", "--kv-disk", "x", "--prefix-cache", "off"}), HasSubstr("--kv-disk"));
   EXPECT_THAT(mistake({"serve", "--kv-disk-write", "never"}), HasSubstr("--kv-disk-write"));
+}
+
+TEST(CommandLine, SharesThePrefixCacheInARedis) {
+  EXPECT_FALSE(std::get<ServeOptions>(parse({"serve"})).shared_cache.redis.has_value());
+  const auto options = std::get<ServeOptions>(parse({"serve", "--kv-redis", "redis://:secret@cache:7000/1", "--kv-redis-timeout", "50ms",
+                                                     "--kv-redis-ttl", "2h", "--kv-redis-prefix", "a:"}));
+  ASSERT_TRUE(options.shared_cache.redis.has_value());
+  EXPECT_EQ(options.shared_cache.redis->name(), "cache:7000/1");
+  EXPECT_EQ(options.shared_cache.timeout, std::chrono::milliseconds(50));
+  EXPECT_EQ(options.shared_cache.ttl, std::chrono::hours(2));
+  EXPECT_EQ(options.shared_cache.key_prefix, "a:");
+  EXPECT_THAT(mistake({"serve", "--kv-redis", "redis://cache", "--prefix-cache", "off"}), HasSubstr("--kv-redis"));
+  const std::string wrong = mistake({"serve", "--kv-redis", "redis://:secret@cache:port"});
+  EXPECT_THAT(wrong, HasSubstr("--kv-redis"));
+  EXPECT_EQ(wrong.find("secret"), std::string::npos);
 }
 
 TEST(CommandLine, DraftsAreForAllModelsOrOneEach) {

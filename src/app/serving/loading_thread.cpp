@@ -1,6 +1,6 @@
 #include "app/serving/loading_thread.h"
 
-#include "app/disk_cache.h"
+#include "app/cache_tiers.h"
 #include "app/draft_model.h"
 #include "app/encoder_folder.h"
 #include "app/load_models.h"
@@ -133,7 +133,7 @@ Result<ModelNeeds> LoadingThread::look_now(const ServedModelOptions& model) {
   file_ = std::move(*file);
   ModelNeeds needs;
   needs.fixed = (is_packed ? 0 : estimate->weights) + estimate->workspace;
-  if (!options_.disk.directory.empty()) needs.fixed += store::StoreOptions().buffer_memory;
+  if (wants_tiers(options_)) needs.fixed += store::StoreOptions().buffer_memory;
   if (!model.model.draft.empty()) needs.fixed += bytes_of(model.model.draft);
   needs.kv = kv_demand(*estimate, model.model, options_.batch.max_batch);
   needs.kv.block_bytes += *draft_block;
@@ -165,8 +165,7 @@ files::Progress LoadingThread::tell(OnProgress on_progress) {
 Result<LoadedModel> LoadingThread::load_now(const ServedModelOptions& model, const PoolBytes& pool, const OnProgress& on_progress) {
   kernels::ThreadTeam packers(team_.size());  // as nice as this thread
   const files::GgufFile file = std::move(*std::exchange(file_, std::nullopt));
-  const DiskOptions disk = disk_options_of(options_, model.id);
-  const bool has_disk = !disk.directory.empty();
+  const bool has_tiers = wants_tiers(options_);
   const auto here = static_cast<std::uint64_t>(std::max(1, model.model.ranks.count_here()));  // each of which takes as much
   Result<LoadedModel> loaded = load_beside(model, file,
                                            {.max_batch = options_.batch.max_batch,
@@ -176,14 +175,14 @@ Result<LoadedModel> LoadingThread::load_now(const ServedModelOptions& model, con
                                             .packers = &packers,
                                             .shelf = &shelf_,
                                             .progress = tell(on_progress),
-                                            .identify_kv = has_disk},
+                                            .identify_kv = has_tiers},
                                            {.first = pool.first / here, .most = pool.most / here});
   if (loaded && model.on_loaded) model.on_loaded();
-  if (!loaded || !has_disk) return loaded;
+  if (!loaded || !has_tiers) return loaded;
   std::vector<net::FileDescriptor> none;
-  auto opened = open_disk_cache(disk, *loaded, loop_, none);
+  Result<CacheTiers> opened = open_tiers(options_, *loaded, loop_, none);
   if (!opened) return opened.error();
-  loaded->disk_cache = std::move(*opened);
+  loaded->tiers = std::move(*opened);
   return loaded;
 }
 

@@ -1,6 +1,6 @@
 #include "app/serving/model_loader.h"
 
-#include "app/disk_cache.h"
+#include "app/cache_tiers.h"
 #include "app/load_progress.h"
 #include "app/served_models.h"
 #include "kernels/packed_layout.h"
@@ -62,7 +62,7 @@ Result<LoadedModels> ModelLoader::load(Inheritance inherited, std::shared_ptr<Mo
   const files::Progress show = [&progress](std::string_view what, std::uint64_t done, std::uint64_t total) {
     progress.show(what, done, total);
   };
-  const bool has_disk = !options_.disk.directory.empty();
+  const bool has_tiers = wants_tiers(options_);
   Result<std::unique_ptr<kernels::ThreadTeam>> team = make_team(options_.model);
   if (!team) return team.error();
   LoadedModels loaded;
@@ -89,15 +89,15 @@ Result<LoadedModels> ModelLoader::load(Inheritance inherited, std::shared_ptr<Mo
                              .team = loaded.team.get(),
                              .shelf = &loaded.shelf,
                              .progress = show,
-                             .identify_kv = has_disk},
+                             .identify_kv = has_tiers},
                             inherited.untouched);
   if (!models) return models.error();
   loaded.models = std::move(*models);
-  if (!has_disk) return loaded;
+  if (!has_tiers) return loaded;
   for (LoadedModel& model : loaded.models) {
-    auto opened = open_disk_cache(disk_options_of(options_, model.id), model, loop_, inherited.disk_locks);
+    Result<CacheTiers> opened = open_tiers(options_, model, loop_, inherited.disk_locks);
     if (!opened) return opened.error();
-    model.disk_cache = std::move(*opened);
+    model.tiers = std::move(*opened);
   }
   return loaded;
 }

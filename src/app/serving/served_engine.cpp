@@ -57,7 +57,7 @@ class LanguageEngine final : public ServedEngine {
   LanguageEngine(asio::io_context& loop, sched::ComputeStrand& strand, LoadedModel model, const sched::SchedulerOptions& options,
                  const ServeOptions& serving, std::int32_t least_blocks)
       : loop_(loop), model_(std::move(model)), least_blocks_(least_blocks),
-        scheduler_(std::make_unique<sched::Scheduler>(loop, strand, *model_.language_model, options, model_.disk_cache.get())),
+        scheduler_(std::make_unique<sched::Scheduler>(loop, strand, *model_.language_model, options, model_.tiers.store())),
         seeing_(make_seeing(loop, strand, model_, serving.batch, *scheduler_, options)) {
     served_.id = model_.id;
     served_.created = now_in_unix_seconds();
@@ -104,7 +104,7 @@ class LanguageEngine final : public ServedEngine {
 
   EngineMemory memory() const override {
     const model::LanguageModel& model = *model_.language_model;
-    const std::uint64_t buffers = model_.disk_cache ? store::StoreOptions().buffer_memory : 0;
+    const std::uint64_t buffers = model_.tiers.store() != nullptr ? store::StoreOptions().buffer_memory : 0;
     const std::uint64_t kept = revisions_->base().revision.empty() ? 0 : model.kept_bytes();
     const std::uint64_t own = model.workspace_bytes() + buffers + draft_bytes() + tower_bytes() + kept;
     return {revisions_->base().decoder->weights.get(), copies_here() * model.weight_bytes(), own + ranks_here() * model_.rank_workspace,
@@ -138,8 +138,8 @@ class LanguageEngine final : public ServedEngine {
   asio::awaitable<Result<void>> use_adapters(std::vector<std::string> paths) override { return adapters_->use_always(std::move(paths)); }
 
   void begin_drain() override {
-    rank_watch_.reset();  // the loop has work while it waits
-    seeing_ ? seeing_->begin_drain() : scheduler_->begin_drain();
+    if (model_.tiers.redis != nullptr) scheduler_->give_away_at_end();  // its clients go on elsewhere
+    take_no_more();
   }
   asio::awaitable<bool> drained(Clock::time_point until) override { return seeing_ ? seeing_->drained(until) : scheduler_->drained(until); }
   void abort_remaining(const Error& reason) override {
@@ -149,13 +149,13 @@ class LanguageEngine final : public ServedEngine {
   }
 
   asio::awaitable<std::shared_ptr<void>> end() override {
-    begin_drain();
+    take_no_more();
     auto drained_all = drained(Clock::time_point::max());
     co_await std::move(drained_all);
     co_await scheduler_->closed();
     seeing_.reset();
     scheduler_.reset();
-    model_.disk_cache.reset();  // it is the loop's
+    model_.tiers = {};  // they are the loop's
     weights_.reset();
     adapters_.reset();
     revisions_.reset();
@@ -176,14 +176,18 @@ class LanguageEngine final : public ServedEngine {
     }
   }
 
-  bool awaits_predecessor() const override { return model_.disk_cache && model_.disk_cache->awaits_predecessor(); }
+  bool awaits_predecessor() const override { return model_.tiers.disk && model_.tiers.disk->awaits_predecessor(); }
   void take_over() override {
     spdlog::info("disk cache of {}: the server before this one has ended; its folder is looked through", served_.id);
-    model_.disk_cache->take_over();
+    model_.tiers.disk->take_over();
   }
-  net::FileDescriptor copy_disk_lock() const override { return copy_lock(model_.disk_cache.get()); }
+  net::FileDescriptor copy_disk_lock() const override { return copy_lock(model_.tiers.disk.get()); }
 
  private:
+  void take_no_more() {
+    rank_watch_.reset();  // the loop has work while it waits
+    seeing_ ? seeing_->begin_drain() : scheduler_->begin_drain();
+  }
   // With what a draft has beside it.
   std::uint64_t block_bytes() const {
     return model_.language_model->kv_groups().block_bytes() + (draft_shares_blocks(model_) ? model_.draft->block_bytes() : 0);
@@ -290,7 +294,7 @@ Result<std::unique_ptr<ServedEngine>> make_engine(asio::io_context& loop, sched:
                                                   const ServeOptions& options) {
   sched::SchedulerOptions scheduling = scheduler_options(model, options.batch, options.model.block_size);
   scheduling.disk_always = options.disk.always;
-  scheduling.write_through = options.disk.write_through;
+  scheduling.write_through = writes_through(options);
   if (const std::optional<Error> fault = sched::find_fault(scheduling)) return *fault;
   const KvDemand demand = demand_of(model, options.model, options.batch.max_batch);
   const auto least = static_cast<std::int32_t>(least_pool(demand) / demand.block_bytes);

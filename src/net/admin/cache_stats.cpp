@@ -24,6 +24,18 @@ void append_disk(std::string& out, const DiskCacheStats& disk) {
                  disk.pruned);
 }
 
+void append_redis(std::string& out, const RedisCacheStats& redis) {
+  fmt::format_to(std::back_inserter(out),
+                 R"({{"up":{},"failures":{},"lookups":{},"lookup_errors":{},"mean_lookup_ms":{:.3f},"reads":{},"read_bytes":{},)"
+                 R"("read_misses":{},"read_errors":{},"mean_read_ms":{:.3f},)",
+                 redis.is_up, redis.failures, redis.lookups, redis.lookup_errors, mean_ms(redis.lookup_seconds, redis.lookups), redis.reads,
+                 redis.read_bytes, redis.read_misses, redis.read_errors, mean_ms(redis.read_seconds, redis.reads));
+  fmt::format_to(std::back_inserter(out),
+                 R"("writes":{},"write_bytes":{},"writes_known":{},"write_errors":{},"writes_dropped":{},"mean_write_ms":{:.3f}}})",
+                 redis.writes, redis.write_bytes, redis.writes_known, redis.write_errors, redis.writes_dropped,
+                 mean_ms(redis.write_seconds, redis.writes + redis.writes_known));
+}
+
 }  // namespace
 
 http::Response cache_stats(const ServiceStatus& status, std::string_view query) {
@@ -44,6 +56,12 @@ http::Response cache_stats(const ServiceStatus& status, std::string_view query) 
       stats.cache_verified_blocks);
   if (stats.disk) {
     append_disk(response.body, *stats.disk);
+  } else {
+    response.body += "null";
+  }
+  response.body += R"(,"redis":)";
+  if (stats.redis) {
+    append_redis(response.body, *stats.redis);
   } else {
     response.body += "null";
   }

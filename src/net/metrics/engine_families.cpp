@@ -71,8 +71,8 @@ void add_cache(FamilyList& families, const EngineStats& stats) {
   families.gauge("kv_unused_slots", "Positions of held blocks to which nothing has been written yet.", stats.kv_unused_slots);
   families.gauge("kv_fragmentation_ratio", "Share of the held blocks' bytes that hold nothing.", stats.kv_fragmentation);
   families.counter("prefix_cache_hit_tokens_total", "Tokens of admitted sequences found in the prefix cache.", stats.cache_hit_tokens);
-  families.counter("prefix_cache_disk_hit_tokens_total", "Of the tokens found in the prefix cache, those that came from disk.",
-                   stats.cache_disk_hit_tokens);
+  families.counter("prefix_cache_disk_hit_tokens_total",
+                   "Of the tokens found in the prefix cache, those that came from disk or from a Redis.", stats.cache_disk_hit_tokens);
   families.counter("prefix_cache_miss_tokens_total", "Tokens of admitted sequences not found in the prefix cache.",
                    stats.cache_miss_tokens);
   families.counter("prefix_cache_evictions_total", "Cached blocks given away because no empty one was left.", stats.cache_evictions);
@@ -119,6 +119,27 @@ void add_disk(FamilyList& families, const DiskCacheStats& disk) {
   families.counter("disk_cache_pruned_total", "Blocks dropped because they were too old or had no room.", disk.pruned);
 }
 
+void add_redis(FamilyList& families, const RedisCacheStats& redis) {
+  families.gauge("redis_cache_up", "1; 0 while the Redis is left alone after a failure.", redis.is_up ? 1 : 0);
+  families.gauge("redis_cache_known_keys", "Keys of which the Redis has said lately whether it has them.", redis.known);
+  families.counter("redis_cache_failures_total", "Times that the Redis was unreachable, late, or talked nonsense.", redis.failures);
+  families.counter("redis_cache_lookups_total", "Questions which blocks the Redis has.", redis.lookups);
+  families.counter("redis_cache_lookup_errors_total", "Of these, those that it did not answer in time.", redis.lookup_errors);
+  families.counter("redis_cache_lookup_seconds_total", "From question to answer, summed over questions.", redis.lookup_seconds);
+  families.counter("redis_cache_reads_total", "Blocks read from the Redis.", redis.reads);
+  families.counter("redis_cache_read_bytes_total", "Bytes of these.", redis.read_bytes);
+  families.counter("redis_cache_read_misses_total", "Blocks that were gone when they were to be read.", redis.read_misses);
+  families.counter("redis_cache_read_errors_total", "Blocks that could not be read in time, or were damaged.", redis.read_errors);
+  families.counter("redis_cache_read_seconds_total", "From request to completion, summed over blocks.", redis.read_seconds);
+  families.counter("redis_cache_writes_total", "Blocks written to the Redis.", redis.writes);
+  families.counter("redis_cache_write_bytes_total", "Bytes of these.", redis.write_bytes);
+  families.counter("redis_cache_writes_known_total", "Blocks not written because another server had done so.", redis.writes_known);
+  families.counter("redis_cache_write_errors_total", "Writes that failed, or were refused.", redis.write_errors);
+  families.counter("redis_cache_write_seconds_total", "From request to completion, summed over blocks.", redis.write_seconds);
+  families.counter("redis_cache_writes_dropped_total", "Blocks not written for want of host buffers, or after a failure.",
+                   redis.writes_dropped);
+}
+
 void add_images(FamilyList& families, const ImageStats& images) {
   families.counter("images_encoded_total", "Images that the model's tower has computed.", images.encoded);
   families.counter("image_cache_hits_total", "Images whose vectors were kept from before.", images.found);
@@ -135,6 +156,7 @@ void add_engine(FamilyList& families, const EngineStats& stats) {
   add_cache(families, stats);
   add_drafts(families, stats.drafts);
   if (stats.disk) add_disk(families, *stats.disk);
+  if (stats.redis) add_redis(families, *stats.redis);
   if (stats.images) add_images(families, *stats.images);
 }
 
