@@ -103,6 +103,12 @@ struct WatchOptions {
   std::chrono::milliseconds step_abort{600'000};   // the process ends; 0: never
 };
 
+// Servers beside this one, which are to have the same adapters and weights.
+struct PeerOptions {
+  std::vector<std::string> nodes;  // HOST:PORT or a URL without a path; a name stands for all its addresses
+  std::string key_file;            // with the key of an administrator of theirs; empty: none
+};
+
 // Where each request's spans go.
 struct TraceOptions {
   std::string endpoint;  // URL of a collector (OTLP over HTTP); empty: none
@@ -175,6 +181,7 @@ struct ServeOptions {
   std::chrono::milliseconds drain_timeout{25'000};  // below the 30 s after which Kubernetes kills
   WatchOptions watch;
   AccessOptions access;
+  PeerOptions peers;
   images::FetchRules image_fetch;
   LogOptions log;
 };

@@ -1,5 +1,6 @@
 // What deploy/ and scripts/manual have for those who run the server, held against the server.
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import http from "node:http";
 import { join } from "node:path";
@@ -134,6 +135,79 @@ test("what belongs together in the Kubernetes manifests has the same name", () =
   assert.ok(parts.Deployment.includes(`the PersistentVolumeClaim \`${parts.Deployment.match(/claimName: (\w+)/)[1]}\``));
   const mounts = [...parts.Deployment.matchAll(/\{ name: (\w+), mountPath/g)].map(([, name]) => name);
   for (const name of mounts) assert.match(parts.Deployment, new RegExp(`volumes:[^]*- name: ${name}\n`));
+});
+
+// The documents of a manifest, as Python reads them.
+const documents = async (t, file) => {
+  const program = "import json, sys, yaml; print(json.dumps(list(yaml.safe_load_all(open(sys.argv[1])))))";
+  const { code, stdout, stderr } = await run(t, "python3", ["-c", program, join(deploy, "kubernetes", file)]);
+  assert.equal(code, 0, stderr);
+  return JSON.parse(stdout);
+};
+const has_yaml = spawnSync("python3", ["-c", "import yaml"]).status === 0;
+
+// Templates of pods, with the name of what has them.
+const templates_of = (all) => all.flatMap(({ kind, metadata, spec }) => kind === "MPIJob"
+  ? Object.entries(spec.mpiReplicaSpecs).map(([role, { template }]) => ({ name: `${metadata.name} ${role}`, template }))
+  : spec.template ? [{ name: metadata.name, template: spec.template }] : []);
+const fits = (selector, labels = {}) => Object.entries(selector).every(([key, value]) => labels[key] === value);
+
+test("manifests name what there is: labels, ports, volumes and options", { skip: !has_yaml }, async (t) => {
+  const help = (await run(t, braidBinary, ["serve", "--help"])).stdout;
+  const known = new Set(help.match(/--[a-z][a-z-]+/g));
+  for (const file of ["braid.yaml", "replicas.yaml", "mpijob.yaml"]) {
+    const all = await documents(t, file);
+    const templates = templates_of(all);
+    for (const { kind, metadata, spec } of all) {
+      const name = `${file}: ${kind} ${metadata.name}`;
+      const selector = kind === "Service" ? spec.selector : spec.selector?.matchLabels;
+      const chosen = selector && templates.filter(({ template }) => fits(selector, template.metadata?.labels));
+      if (selector) assert.equal(chosen.length, 1, name);
+      if (spec.template) assert.ok(fits(selector, spec.template.metadata.labels), name);
+      if (kind === "Service")
+        for (const { targetPort } of spec.ports) assert.ok(chosen[0].template.spec.containers.some(({ ports }) => ports.some((port) => port.name === targetPort)), name);
+      if (kind === "StatefulSet") assert.ok(all.some((other) => other.kind === "Service" && other.metadata.name === spec.serviceName), name);
+      if (kind === "HorizontalPodAutoscaler") assert.ok(all.some((other) => other.kind === spec.scaleTargetRef.kind && other.metadata.name === spec.scaleTargetRef.name), name);
+    }
+    for (const { name, template: { spec } } of templates) {
+      const volumes = new Set((spec.volumes ?? []).map((volume) => volume.name));
+      for (const container of spec.containers) {
+        const ports = new Set((container.ports ?? []).map((port) => port.name));
+        for (const mount of container.volumeMounts ?? []) assert.ok(volumes.has(mount.name), `${file}: ${name}: volume ${mount.name}`);
+        for (const probe of ["startupProbe", "readinessProbe", "livenessProbe"].map((kind) => container[kind]).filter(Boolean))
+          assert.ok(ports.has((probe.httpGet ?? probe.tcpSocket).port), `${file}: ${name}`);
+        if (container.name !== "braid") continue;
+        const args = container.args;
+        for (const option of args.filter((arg) => arg.startsWith("--"))) assert.ok(known.has(option), `${file}: ${option}`);
+        const seconds = (option) => Number(args[args.indexOf(option) + 1].replace(/s$/, ""));
+        assert.ok(spec.terminationGracePeriodSeconds >= seconds("--drain-delay") + seconds("--drain-timeout") + 5, `${file}: ${name}`);
+      }
+    }
+  }
+});
+
+test("replicas find each other by their headless service, ready or not", { skip: !has_yaml }, async (t) => {
+  const all = await documents(t, "replicas.yaml");
+  const set = all.find(({ kind }) => kind === "StatefulSet");
+  const service = all.find(({ kind, metadata }) => kind === "Service" && metadata.name === set.spec.serviceName);
+  assert.equal(service.spec.clusterIP, "None");
+  assert.equal(service.spec.publishNotReadyAddresses, true);
+  const [{ args, ports }] = set.spec.template.spec.containers;
+  assert.equal(args[args.indexOf("--peers") + 1], `${service.metadata.name}:${ports[0].containerPort}`);
+});
+
+test("the MPI job has a worker for each rank, on a machine of its own", { skip: !has_yaml }, async (t) => {
+  const [{ spec }] = await documents(t, "mpijob.yaml");
+  const { Launcher, Worker } = spec.mpiReplicaSpecs;
+  const [{ args, env }] = Launcher.template.spec.containers;
+  assert.equal(Number(args[args.indexOf("--ranks") + 1]), Worker.replicas * spec.slotsPerWorker);
+  assert.equal(args[args.indexOf("--hostfile") + 1], "/etc/mpi/hostfile");
+  const address = args[args.indexOf("--ranks-listen") + 1].match(/^\$\((\w+)\):\d+$/)[1];
+  assert.ok(env.some(({ name, valueFrom }) => name === address && valueFrom.fieldRef.fieldPath === "status.podIP"));
+  assert.equal(Launcher.replicas, 1);
+  assert.ok(Worker.template.spec.affinity.podAntiAffinity);
+  const models = (role) => role.template.spec.containers[0].volumeMounts.find(({ name }) => name === "models").mountPath;
+  assert.equal(models(Launcher), models(Worker), "the model has the same path on all");
 });
 
 // A collector of OpenTelemetry that answers with `status`, or never.

@@ -79,9 +79,9 @@ test("the document is valid OpenAPI 3.1", async () => {
   assert.match(api.openapi, /^3\.1\./);
 });
 
-// They ask another server, or change or answer nothing that could be looked at here: registry_test and model_swaps_test have them.
+// They ask another server, or change or answer nothing that could be looked at here: registry_test, model_swaps_test and peers_test have them.
 const elsewhere = new Set(["/api/pull", "/api/push", "/api/copy", "/api/delete", "/api/blobs/{digest}",
-  "/v1/models/load", "/v1/models/unload", "/sleep", "/wake_up"]);
+  "/v1/models/load", "/v1/models/unload", "/sleep", "/wake_up", "/v1/peers", "/v1/peers/changes"]);
 
 // What the example of /api/create is made from.
 async function make_base() {

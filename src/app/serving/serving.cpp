@@ -82,6 +82,12 @@ Result<void> Serving::start() {
   Result<std::shared_ptr<ModelRegistry>> registry = registry_to_serve(options_, [this] { asio::post(loop_, [this] { look_again(); }); });
   if (!registry) return registry.error();
   http.registry = registry_ = std::move(*registry);
+  if (!options_.peers.nodes.empty()) {
+    Result<std::string> key = read_peer_key(options_.peers.key_file);
+    if (!key) return key.error();
+    peer_key_ = std::move(*key);
+    http.changes = changes_ = std::make_shared<net::Changes>();
+  }
   server_.emplace(loop_, std::move(http), status_);
   departure_.emplace(Departure::Parts{loop_, current_, manager_, status_, *server_, engines_, [this] { stop(); }});
   if (const Result<void> found = handover_.find(); !found) return found;
@@ -200,6 +206,7 @@ bool Serving::announce_ready() {
     return estate;
       },
       [this] { departure_->leave_sockets("a successor serves"); });
+  if (changes_ != nullptr) peers_.emplace(loop_, options_.peers, peer_key_, options_.data.ca_file, changes_);
   manager_.notify("READY=1\nSTATUS=ready");
   return true;
 }

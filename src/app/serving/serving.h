@@ -10,6 +10,7 @@
 #include "app/serving/engines.h"
 #include "app/serving/handover.h"
 #include "app/serving/model_loader.h"
+#include "app/serving/peer_link.h"
 #include "app/watchdog.h"
 #include "braid/model_registry.h"
 #include "braid/result.h"
@@ -92,6 +93,9 @@ class Serving {
   bool signalled_ = false;  // to end
   bool stopped_ = false;
   ModelLoader loader_;
+  std::shared_ptr<net::Changes> changes_;  // null: there are no servers beside this one
+  std::string peer_key_;
+  std::optional<PeerLink> peers_;  // once this one serves
 };
 
 }  // namespace braid::app

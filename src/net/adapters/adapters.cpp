@@ -7,6 +7,7 @@
 #include "net/json/parse.h"
 #include "net/json/write.h"
 #include "net/service/asked_model.h"
+#include "net/service/changes.h"
 #include "net/service/registry_jobs.h"
 
 #include <boost/asio/use_awaitable.hpp>
@@ -84,23 +85,65 @@ asio::awaitable<Result<Loaded>> load_from(Service& service, Wanted wanted) {
   co_return Loaded{*base, *facts};
 }
 
-// Reads the body with `read`, loads, and answers what `answer` makes of it.
-template <class Read, class Tell>
-asio::awaitable<http::Response> run(std::shared_ptr<Service> service, std::string body, Read read, Tell tell) {
+// For the servers beside this one.
+void note(const Service& service, Change::Route route, bool is_partial, const Loaded& loaded, std::string body) {
+  Change change;
+  change.model = loaded.base->id;
+  change.adapter = loaded.facts.name;
+  change.revision = loaded.facts.revision;
+  if (route == Change::Route::kUpdateAdapter) change.kind = is_partial ? ChangeKey::Kind::kPart : ChangeKey::Kind::kUpdate;
+  change.route = route;
+  change.body = std::move(body);
+  service.options.changes->note(std::move(change));
+}
+
+// What a route reads, and answers.
+struct Way {
+  Change::Route route;
+  Result<Wanted> (*read)(std::string& body, const Service& service);
+  http::Response (*tell)(const Loaded& loaded);
+};
+
+// `revision`: that another server has made of it, which is to come of it here; empty: it is an administrator's.
+asio::awaitable<http::Response> run(std::shared_ptr<Service> service, std::string body, Way way, std::string revision = {}) {
   Result<Loaded> loaded = Error{ErrorCode::kInternal, "the request failed inside the server", ""};
+  const bool is_noted = service->options.changes != nullptr && revision.empty();
   try {
-    Result<Wanted> wanted = read(body, *service);
+    std::string noted = is_noted ? body : std::string();
+    Result<Wanted> wanted = way.read(body, *service);
     if (!wanted) co_return http::error_response(wanted.error());
+    if (!revision.empty()) wanted->replace = true;
+    wanted->source.revision = std::move(revision);
+    const bool is_partial = wanted->source.partial;
     asio::awaitable<Result<Loaded>> loading = load_from(*service, std::move(*wanted));
     loaded = co_await std::move(loading);
+    if (loaded && is_noted) note(*service, way.route, is_partial, *loaded, std::move(noted));
   } catch (const std::exception& bug) {
     spdlog::error("loading an adapter: {}", bug.what());
   }
   if (!loaded) co_return http::error_response(loaded.error());
-  co_return tell(*loaded);
+  co_return way.tell(*loaded);
 }
 
 http::Response tell_facts(const Loaded& loaded) { return facts_of(*loaded.base, loaded.facts); }
+http::Response tell_vllm(const Loaded& loaded) {
+  return said(fmt::format("Success: LoRA adapter '{}' added successfully.", loaded.facts.name));
+}
+
+constexpr Way kLoad{Change::Route::kLoadAdapter, read_load, tell_facts};
+constexpr Way kLoadLora{Change::Route::kLoadLora, read_vllm_load, tell_vllm};
+constexpr Way kUpdate{Change::Route::kUpdateAdapter, read_update, tell_facts};
+
+http::Response unload_found(const NamedAdapter& found) {
+  const Result<void> unloaded = found.base->adapters->unload(found.facts.name);
+  if (!unloaded) return http::error_response(unloaded.error());
+  spdlog::info("adapter {} of {}: unloaded", found.facts.name, found.base->id);
+  http::Response response;
+  response.body = R"({"id":)";
+  json::append_lossy_string(response.body, found.facts.name);
+  response.body += R"(,"object":"adapter","deleted":true})";
+  return response;
+}
 
 }  // namespace
 
@@ -124,41 +167,56 @@ http::Response show(const ServiceStatus& status, std::string_view name) {
   return found.base != nullptr ? facts_of(*found.base, found.facts) : not_loaded(name);
 }
 
-http::Response unload(const ServiceStatus& status, std::string_view name) {
-  const NamedAdapter found = find(status.models, name);
+http::Response unload(const Service& service, std::string_view name) {
+  const NamedAdapter found = find(service.status.models, name);
   if (found.base == nullptr) return not_loaded(name);
-  const Result<void> unloaded = found.base->adapters->unload(found.facts.name);
-  if (!unloaded) return http::error_response(unloaded.error());
-  spdlog::info("adapter {} of {}: unloaded", found.facts.name, found.base->id);
-  http::Response response;
-  response.body = R"({"id":)";
-  json::append_lossy_string(response.body, found.facts.name);
-  response.body += R"(,"object":"adapter","deleted":true})";
+  Change change;
+  change.model = found.base->id;
+  change.adapter = found.facts.name;
+  change.route = Change::Route::kUnloadAdapter;
+  const http::Response response = unload_found(found);
+  if (response.status == 200 && service.options.changes != nullptr) service.options.changes->note(std::move(change));
   return response;
 }
 
+asio::awaitable<http::Response> unload_as(std::shared_ptr<Service> service, std::string model, std::string name) {
+  const NamedAdapter found = find(service->status.models, fmt::format("{}:{}", model, name));
+  co_return found.base != nullptr ? unload_found(found) : http::Response();  // it is gone already
+}
+
 asio::awaitable<http::Response> load(std::shared_ptr<Service> service, std::shared_ptr<http::Connection>, std::string body) {
-  return run(std::move(service), std::move(body), read_load, tell_facts);
+  return run(std::move(service), std::move(body), kLoad);
+}
+
+asio::awaitable<http::Response> load_as(std::shared_ptr<Service> service, std::string body, std::string revision) {
+  return run(std::move(service), std::move(body), kLoad, std::move(revision));
 }
 
 asio::awaitable<http::Response> load_lora(std::shared_ptr<Service> service, std::shared_ptr<http::Connection>, std::string body) {
-  return run(std::move(service), std::move(body), read_vllm_load,
-             [](const Loaded& loaded) { return said(fmt::format("Success: LoRA adapter '{}' added successfully.", loaded.facts.name)); });
+  return run(std::move(service), std::move(body), kLoadLora);
 }
 
-http::Response unload_lora(const ServiceStatus& status, std::string& body) {
+asio::awaitable<http::Response> load_lora_as(std::shared_ptr<Service> service, std::string body, std::string revision) {
+  return run(std::move(service), std::move(body), kLoadLora, std::move(revision));
+}
+
+http::Response unload_lora(const Service& service, std::string& body) {
   const Result<Value> document = json::parse_object(body);
   if (!document) return http::error_response(document.error());
   const Value* name = document->find("lora_name");
   if (name == nullptr) return http::error_response(invalid_argument("'lora_name' is missing", "lora_name"));
   const Result<std::string> text = json::read_string(*name, "lora_name");
   if (!text) return http::error_response(text.error());
-  const http::Response response = unload(status, *text);
+  const http::Response response = unload(service, *text);
   return response.status == 200 ? said(fmt::format("Success: LoRA adapter '{}' removed successfully.", *text)) : response;
 }
 
 asio::awaitable<http::Response> update(std::shared_ptr<Service> service, std::shared_ptr<http::Connection>, std::string body) {
-  return run(std::move(service), std::move(body), read_update, tell_facts);
+  return run(std::move(service), std::move(body), kUpdate);
+}
+
+asio::awaitable<http::Response> update_as(std::shared_ptr<Service> service, std::string body, std::string revision) {
+  return run(std::move(service), std::move(body), kUpdate, std::move(revision));
 }
 
 http::Response llama_list(const ServiceStatus& status) {

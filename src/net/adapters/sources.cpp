@@ -12,7 +12,9 @@ namespace {
 
 using weights::Members;
 
-weights::Folders folders_of(const Service& service) { return {service.options.adapter_dirs, "--adapter-dir"}; }
+weights::Folders folders_of(const Service& service) {
+  return {service.options.adapter_dirs, "--adapter-dir", service.options.changes != nullptr};
+}
 
 std::optional<UpdateMode> replacing(bool is_wanted) { return is_wanted ? std::optional(UpdateMode::kFinish) : std::nullopt; }
 

@@ -27,16 +27,19 @@ std::string_view reason_of(const ServiceStatus& status) {
   return "";
 }
 
-http::Response ready_or_why(const ServiceStatus& status, std::string_view ready) {
+http::Response unavailable(std::string_view reason) {
   http::Response response;
-  if (status.state == ServiceState::kReady || status.state == ServiceState::kNoModel) {
-    response.body = ready;
-    return response;
-  }
   response.status = 503;
   response.body = R"({"status":"unavailable","reasons":[)";
-  json::append_lossy_string(response.body, reason_of(status));
+  json::append_lossy_string(response.body, reason);
   response.body += "]}";
+  return response;
+}
+
+http::Response ready_or_why(const ServiceStatus& status, std::string_view ready) {
+  if (status.state != ServiceState::kReady && status.state != ServiceState::kNoModel) return unavailable(reason_of(status));
+  http::Response response;
+  response.body = ready;
   return response;
 }
 
@@ -50,7 +53,12 @@ http::Response livez() {
   return response;
 }
 
-http::Response readyz(const ServiceStatus& status) { return ready_or_why(status, R"({"status":"ready"})"); }
+http::Response readyz(const ServiceStatus& status, const Changes* changes) {
+  http::Response response = ready_or_why(status, R"({"status":"ready"})");
+  if (response.status != 200 || changes == nullptr) return response;
+  const std::string lack = changes->lack(status);
+  return lack.empty() ? response : unavailable(lack);
+}
 
 http::Response load(std::uint64_t requests) {
   http::Response response;

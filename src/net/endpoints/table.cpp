@@ -22,6 +22,7 @@
 #include "net/ollama/transfers.h"
 #include "net/openai/models.h"
 #include "net/page/page.h"
+#include "net/peers/peers.h"
 #include "net/predict/predict.h"
 #include "net/responses/cancel.h"
 #include "net/responses/input_tokens.h"
@@ -42,7 +43,7 @@ using Q = const Question&;
 
 constexpr Answer kHealth = [](Q q) { return admin::health(q.service.status); };
 constexpr Answer kLivez = [](Q) { return admin::livez(); };
-constexpr Answer kReadyz = [](Q q) { return admin::readyz(q.service.status); };
+constexpr Answer kReadyz = [](Q q) { return admin::readyz(q.service.status, q.service.options.changes.get()); };
 constexpr Answer kVersion = [](Q q) { return admin::version(q.service.options.version); };
 constexpr Answer kLoad = [](Q q) { return admin::load(q.service.counters.active_requests - 1); };  // but for this one
 constexpr Answer kMetrics = [](Q q) { return admin::metrics_text(q.service); };
@@ -77,11 +78,12 @@ constexpr Answer kIsPaused = [](Q q) { return admin::is_paused(q.service.status)
 constexpr Answer kAbortRequests = [](Q q) { return admin::abort_requests(q.service, q.body); };
 constexpr Answer kWeightInfo = [](Q q) { return weights::info(q.service.status); };
 constexpr Answer kWeightVersion = [](Q q) { return weights::name_version(q.service, q.body); };
+constexpr Answer kPeers = [](Q q) { return peers::state(q.service); };
 constexpr Answer kTokenizerInfo = [](Q q) { return text::tokenizer_info(q.service.status, q.query); };
 constexpr Answer kAdapters = [](Q q) { return adapters::list(q.service.status); };
 constexpr Answer kAdapter = [](Q q) { return adapters::show(q.service.status, q.argument); };
-constexpr Answer kUnloadAdapter = [](Q q) { return adapters::unload(q.service.status, q.argument); };
-constexpr Answer kUnloadLora = [](Q q) { return adapters::unload_lora(q.service.status, q.body); };
+constexpr Answer kUnloadAdapter = [](Q q) { return adapters::unload(q.service, q.argument); };
+constexpr Answer kUnloadLora = [](Q q) { return adapters::unload_lora(q.service, q.body); };
 constexpr Answer kLlamaAdapters = [](Q q) { return adapters::llama_list(q.service.status); };
 constexpr Answer kOllamaPs = [](Q q) { return ollama::running(q.service.status); };
 constexpr Answer kTrainingJobs = [](Q q) { return q.dialects.training_jobs.list(); };
@@ -177,6 +179,8 @@ constexpr auto kTable = std::to_array<Endpoint>({
     {Method::kPost, "/update_weight_version", false, Caller::kAdministrator, kWeightVersion},
     {Method::kPost, "/weight_checker", false, Caller::kAdministrator, Work(weights::check)},
     {Method::kGet, "/weight_info", false, Caller::kAdministrator, kWeightInfo},
+    {Method::kGet, "/peers", false, Caller::kAdministrator, kPeers},
+    {Method::kPost, "/peers/changes", false, Caller::kAdministrator, Work(peers::take)},
     {Method::kPost, "/pause", false, Caller::kAdministrator, kPause},
     {Method::kPost, "/resume", false, Caller::kAdministrator, kResume},
     {Method::kGet, "/is_paused", false, Caller::kAdministrator, kIsPaused},

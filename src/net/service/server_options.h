@@ -18,6 +18,8 @@
 
 namespace braid::net {
 
+class Changes;
+
 struct TcpAddress {
   std::string host = "127.0.0.1";  // an address or a name; a name must resolve to one of this machine's addresses
   std::uint16_t port = 8000;       // 0 picks a free one
@@ -131,6 +133,9 @@ struct ServerOptions {
   // For POST /reload: reads options, keys and certificates again. What cannot be read changes nothing and is an error. Empty: the route
   // answers 404.
   std::function<Result<Reloaded>()> reload;
+
+  // Of adapters and weights, which other servers are to have as well (--peers); null: there are no others.
+  std::shared_ptr<Changes> changes = nullptr;
 
   // Of the models that can be listed, made, pulled and pushed; null: none.
   std::shared_ptr<ModelRegistry> registry = nullptr;

@@ -93,6 +93,9 @@ Result<Body> read_body(std::string& body, const Folders& folders) {
   const std::string memory = members.text("shared_memory", false);
   const std::string path = members.text("path", !is_file && !members.has("shared_memory"));
   if (members.error) return *members.error;
+  if (!memory.empty() && folders.is_shared)
+    return invalid_argument(
+        "shared memory is this machine's alone: for the servers of --peers send the file itself, or a path that all have", "shared_memory");
   if (!path.empty() && !memory.empty()) return invalid_argument("'path' and 'shared_memory' are both there: which one?", "path");
   if (is_file) {
     if (!path.empty() || !memory.empty()) return invalid_argument("the body is a file itself: its metadata name no other", "path");

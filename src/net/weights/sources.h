@@ -15,6 +15,7 @@ namespace braid::net::weights {
 struct Folders {
   std::span<const std::string> paths;
   std::string_view option;
+  bool is_shared = false;  // other servers (--peers) are to have the same: this machine's memory is then no source
 };
 
 // kForbidden: it lies in none of them, links followed; relative ones are looked for in the first one.

@@ -4,6 +4,7 @@
 #include "net/json/parse.h"
 #include "net/json/write.h"
 #include "net/service/asked_model.h"
+#include "net/service/changes.h"
 #include "net/weights/sources.h"
 
 #include <boost/asio/use_awaitable.hpp>
@@ -69,8 +70,18 @@ struct Wanted {
   std::string version;
 };
 
+// For the servers beside this one.
+void note(const Service& service, const Target& target, bool is_partial, std::string revision, std::string body) {
+  Change change;
+  change.model = target.id;
+  change.revision = std::move(revision);
+  change.kind = is_partial ? ChangeKey::Kind::kPart : ChangeKey::Kind::kAll;
+  change.body = std::move(body);
+  service.options.changes->note(std::move(change));
+}
+
 Result<Wanted> read_update(const Service& service, std::string& body) {
-  Result<Body> read = read_body(body, {service.options.weights_dirs, "--weights-dir"});
+  Result<Body> read = read_body(body, {service.options.weights_dirs, "--weights-dir", service.options.changes != nullptr});
   if (!read) return read.error();
   Members& members = read->members;
   if (read->source.tensors.empty()) members.refuse_others({"model", "mode", "version", "path", "shared_memory", "partial", "checksum"});
@@ -86,9 +97,14 @@ Result<Wanted> read_update(const Service& service, std::string& body) {
   return wanted;
 }
 
-asio::awaitable<Result<http::Response>> update_now(const Service& service, std::string body) {
+// `revision`: that another server has made of it, which is to come of it here; empty: it is an administrator's.
+asio::awaitable<Result<http::Response>> update_now(const Service& service, std::string body, std::string revision) {
+  const bool is_noted = service.options.changes != nullptr && revision.empty();
+  std::string noted = is_noted ? body : std::string();
   Result<Wanted> wanted = read_update(service, body);
   if (!wanted) co_return wanted.error();
+  wanted->source.revision = std::move(revision);
+  const bool is_partial = wanted->source.partial;
   LiveWeights& weights = *wanted->target.weights;
   // Named, because g++ 12 destroys some temporaries of such an expression twice.
   asio::awaitable<Result<WeightFacts>> updating = weights.update(std::move(wanted->source), wanted->mode);
@@ -96,6 +112,7 @@ asio::awaitable<Result<http::Response>> update_now(const Service& service, std::
   if (!facts) co_return facts.error();
   if (!wanted->version.empty()) weights.name_version(wanted->version);
   spdlog::info("weights of {}: revision {}, update {}", wanted->target.id, facts->revision, facts->updates);
+  if (is_noted) note(service, wanted->target, is_partial, facts->revision, std::move(noted));
   co_return facts_of(wanted->target);
 }
 
@@ -155,7 +172,12 @@ asio::awaitable<http::Response> answered(asio::awaitable<Result<http::Response>>
 }  // namespace
 
 asio::awaitable<http::Response> update(std::shared_ptr<Service> service, std::shared_ptr<http::Connection>, std::string body) {
-  asio::awaitable<Result<http::Response>> work = update_now(*service, std::move(body));
+  asio::awaitable<http::Response> updating = update_as(std::move(service), std::move(body), {});
+  co_return co_await std::move(updating);
+}
+
+asio::awaitable<http::Response> update_as(std::shared_ptr<Service> service, std::string body, std::string revision) {
+  asio::awaitable<Result<http::Response>> work = update_now(*service, std::move(body), std::move(revision));
   asio::awaitable<http::Response> answer = answered(std::move(work), "updating weights");
   co_return co_await std::move(answer);
 }

@@ -15,6 +15,9 @@ namespace braid::net::weights {
 boost::asio::awaitable<http::Response> update(std::shared_ptr<Service> service, std::shared_ptr<http::Connection> connection,
                                               std::string body);
 
+// The same as another server (--peers) has done it: refused, with nothing changed, where it comes to another revision.
+boost::asio::awaitable<http::Response> update_as(std::shared_ptr<Service> service, std::string body, std::string revision);
+
 // POST /weight_checker: SHA-256 of every tensor of a model or a network.
 boost::asio::awaitable<http::Response> check(std::shared_ptr<Service> service, std::shared_ptr<http::Connection> connection,
                                              std::string body);

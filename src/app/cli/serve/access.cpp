@@ -1,5 +1,6 @@
 #include "app/cli/serve/groups.h"
 #include "app/option_types.h"
+#include "app/peer_name.h"
 
 #include <limits>
 #include <string>
@@ -50,8 +51,21 @@ void add_access_options(CLI::App& app, ServeOptions& options) {
       ->type_name("HOST")
       ->check(check_image_host)
       ->allow_extra_args(false);
+  app.add_option("--peers", options.peers.nodes,
+                 "A server beside this one, which is to have the same adapters and newer weights; a name stands for all its addresses; "
+                 "several times")
+      ->type_name("HOST:PORT")
+      ->check(peer_fault)
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_option("--peer-key-file", options.peers.key_file, "File with the key of an administrator of theirs")->type_name("FILE");
   app.add_flag("--image-private-hosts", options.image_fetch.private_addresses,
                "These may have addresses of this machine and of private networks, too");
+}
+
+std::string access_fault(const ServeOptions& options) {
+  if (!options.peers.key_file.empty() && options.peers.nodes.empty()) return "--peer-key-file is about --peers, which is not given";
+  return {};
 }
 
 }  // namespace braid::app

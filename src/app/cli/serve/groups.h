@@ -34,6 +34,7 @@ std::string cache_fault(const ServeOptions& options);
 void add_answer_options(CLI::App& app, ServeOptions& options);
 
 void add_access_options(CLI::App& app, ServeOptions& options);
+std::string access_fault(const ServeOptions& options);
 
 void add_log_options(CLI::App& app, LogOptions& options);
 std::string log_fault(const LogOptions& options);

@@ -44,7 +44,7 @@ std::string value_fault(const CLI::App& serve) {
 
 std::string serve_fault(const ServeOptions& options) {
   for (const std::string& fault : {models_fault(options), listen_fault(options), batch_fault(options.batch), speculation_fault(options),
-                                   watch_fault(options.watch), cache_fault(options), log_fault(options.log)})
+                                   watch_fault(options.watch), cache_fault(options), access_fault(options), log_fault(options.log)})
     if (!fault.empty()) return fault;
   return {};
 }

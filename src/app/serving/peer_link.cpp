@@ -1,0 +1,208 @@
+#include "app/serving/peer_link.h"
+
+#include "app/peer_name.h"
+#include "app/whole_file.h"
+#include "net/peers/change_text.h"
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <fmt/format.h>
+#include <future>
+#include <netdb.h>
+#include <optional>
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+#include <utility>
+
+namespace braid::app {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kRound{2};
+constexpr std::chrono::seconds kMostPatience{60};
+constexpr std::size_t kMostKey = 4096;                         // bytes
+constexpr std::size_t kMostPeers = 64;                         // asked at once, each by a thread
+constexpr std::size_t kMostPeerAnswer = std::size_t{4} << 20;  // bytes
+
+registry::HttpOptions peer_http(std::string ca_file) {
+  registry::HttpOptions http;
+  http.direct = true;
+  http.ca_file = std::move(ca_file);
+  http.connect_timeout = std::chrono::seconds(2);
+  http.stall_timeout = std::chrono::minutes(10);  // newer weights take their time
+  return http;
+}
+
+std::vector<std::string> peer_headers(const std::string& key) {
+  std::vector<std::string> headers = {"Content-Type: application/octet-stream", "Expect:"};
+  if (!key.empty()) headers.push_back("Authorization: Bearer " + key);
+  return headers;
+}
+
+std::string bracketed(const std::string& host) { return host.find(':') != std::string::npos ? "[" + host + "]" : host; }
+
+// All that a name stands for now: none while it stands for nothing.
+std::vector<std::string> numbers_of(const NamedPeer& peer) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(peer.host.c_str(), peer.port.c_str(), &hints, &found) != 0) return {};
+  std::vector<std::string> numbers;
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    char text[NI_MAXHOST] = {};
+    if (::getnameinfo(one->ai_addr, one->ai_addrlen, text, sizeof text, nullptr, 0, NI_NUMERICHOST) == 0)
+      numbers.push_back(fmt::format("{}:{}", bracketed(text), peer.port));
+  }
+  ::freeaddrinfo(found);
+  return numbers;
+}
+
+bool lacks_change(const net::PeerState& peer, const net::ChangeKey& own) {
+  for (const net::KnownChange& known : peer.changes) {
+    if (known.key.is_same(own)) return !known.in_effect;
+    if (own.is_undone_by(known.key)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<std::string> read_peer_key(const std::string& file) {
+  if (file.empty()) return std::string();
+  std::optional<std::string> text = read_whole_file(file, kMostKey);
+  if (!text) return invalid_argument(fmt::format("--peer-key-file {}: it cannot be read", file));
+  while (!text->empty() && (text->back() == '\n' || text->back() == '\r' || text->back() == ' ')) text->pop_back();
+  const bool is_key = !text->empty() && text->size() <= kMostKey && std::ranges::all_of(*text, [](char c) { return c > ' ' && c < 0x7F; });
+  if (!is_key) return invalid_argument(fmt::format("--peer-key-file {}: it holds a key and nothing else", file));
+  return std::move(*text);
+}
+
+PeerLink::PeerLink(boost::asio::io_context& loop, PeerOptions options, const std::string& key, std::string ca_file,
+                   std::shared_ptr<net::Changes> changes)
+    : loop_(loop), options_(std::move(options)), http_(peer_http(std::move(ca_file))), headers_(peer_headers(key)),
+      changes_(std::move(changes)), node_(changes_->node()) {
+  changes_->on_change([this] {
+    {
+      const std::lock_guard lock(mutex_);
+      is_wanted_ = true;
+    }
+    woken_.notify_one();
+  });
+  thread_ = std::thread([this]() noexcept { run(); });
+}
+
+PeerLink::~PeerLink() {
+  changes_->on_change({});
+  {
+    const std::lock_guard lock(mutex_);
+    is_ended_ = true;
+  }
+  woken_.notify_one();
+  thread_.join();
+}
+
+void PeerLink::run() {
+  std::unique_lock lock(mutex_);
+  while (!is_ended_) {
+    is_wanted_ = false;
+    lock.unlock();
+    round();
+    lock.lock();
+    woken_.wait_for(lock, kRound, [this] { return is_ended_ || is_wanted_; });
+  }
+}
+
+std::vector<PeerLink::Address> PeerLink::addresses() const {
+  std::vector<Address> all;
+  for (const std::string& text : options_.nodes) {
+    const NamedPeer peer = named_peer(text);
+    for (std::string& number : numbers_of(peer))
+      all.push_back({fmt::format("{}://{}:{}", peer.scheme, bracketed(peer.host), peer.port), std::move(number)});
+  }
+  std::ranges::sort(all, {}, &Address::connect_to);
+  const auto same = std::ranges::unique(all, {}, &Address::connect_to);
+  all.erase(same.begin(), same.end());
+  all.resize(std::min(all.size(), kMostPeers));
+  return all;
+}
+
+// What the loop has. None: this ends, and perhaps the loop has.
+std::optional<PeerLink::Own> PeerLink::own_changes() {
+  boost::asio::post(loop_, [this] {
+    {
+      const std::lock_guard lock(mutex_);
+      own_ = changes_->all();
+    }
+    woken_.notify_one();
+  });
+  std::unique_lock lock(mutex_);
+  woken_.wait(lock, [this] { return is_ended_ || own_; });
+  return is_ended_ ? std::nullopt : std::exchange(own_, std::nullopt);
+}
+
+void PeerLink::round() {
+  const std::optional<Own> known = own_changes();
+  if (!known) return;
+  const Own& own = *known;
+  std::vector<std::future<net::PeerState>> talks;
+  const std::vector<Address> all = addresses();
+  std::erase_if(patience_,
+                [&all](const auto& one) { return std::ranges::find(all, one.first.connect_to, &Address::connect_to) == all.end(); });
+  for (const Address& address : all) patience_.try_emplace(address);
+  for (const Address& address : all) talks.push_back(std::async(std::launch::async, [this, &address, &own] { return talk(address, own); }));
+  std::vector<net::PeerState> peers;
+  for (auto& one : talks) peers.push_back(one.get());
+  std::erase_if(peers, [this](const net::PeerState& peer) { return peer.node == node_; });
+  if (is_ended_) return;
+  boost::asio::post(loop_, [changes = changes_, peers = std::move(peers)]() mutable { changes->set_peers(std::move(peers)); });
+}
+
+Result<registry::HttpAnswer> PeerLink::ask(const Address& address, std::string method, const std::string& path, std::string body) const {
+  registry::HttpRequest request;
+  request.method = std::move(method);
+  request.url = address.origin + path;
+  request.headers = headers_;
+  request.body = std::move(body);
+  request.connect_to = address.connect_to;
+  request.goes_on = [this] { return !is_ended_.load(); };
+  return registry::ask(http_, request, kMostPeerAnswer);
+}
+
+net::PeerState PeerLink::talk(const Address& address, const Own& own) {
+  net::PeerState peer{.address = address.connect_to};
+  Result<registry::HttpAnswer> answer = ask(address, "GET", "/v1/peers", {});
+  if (!answer || answer->status != 200) {
+    peer.fault = answer ? fmt::format("it answers with status {}", answer->status) : answer.error().message;
+    return peer;
+  }
+  Result<net::peers::State> state = net::peers::read_state(answer->body);
+  if (!state) {
+    peer.fault = state.error().message;
+    return peer;
+  }
+  peer.node = std::move(state->node);
+  peer.changes = std::move(state->changes);
+  if (peer.node != node_) peer.fault = bring(address, peer, own, patience_.at(address));
+  return peer;
+}
+
+// What it lacks, one after the other. Why it does not take it; empty: it has all.
+std::string PeerLink::bring(const Address& address, const net::PeerState& peer, const Own& own, Patience& patience) const {
+  for (const auto& change : own) {
+    if (!lacks_change(peer, *change)) continue;
+    if (Clock::now() < patience.until) return fmt::format("{}: it did not take them", change->subject());
+    const Result<registry::HttpAnswer> answer = ask(address, "POST", "/v1/peers/changes", net::peers::text_of(*change));
+    if (answer && answer->status == 200) continue;
+    const std::string why = answer ? fmt::format("status {}: {}", answer->status, answer->body) : answer.error().message;
+    spdlog::warn("{} could not be brought to {}: {}", change->subject(), address.connect_to, why);
+    patience.until = Clock::now() + patience.next;
+    patience.next = std::min(2 * patience.next, kMostPatience);
+    return fmt::format("{}: {}", change->subject(), why);
+  }
+  patience = {};
+  return {};
+}
+
+}  // namespace braid::app

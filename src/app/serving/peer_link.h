@@ -1,0 +1,72 @@
+// The servers beside this one (--peers), which are to have the same adapters and weights: a thread that asks them what they have, and sends
+// them what they lack.
+#pragma once
+
+#include "app/options.h"
+#include "net/service/changes.h"
+#include "registry/http_client.h"
+
+#include <atomic>
+#include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace braid::app {
+
+// A round takes place when something was changed here, and every two seconds: names are looked up, all that they stand for are asked at
+// once, and each gets what it lacks, in the order in which it was made.
+class PeerLink {
+ public:
+  // `key`: of an administrator there; empty: none. The loop, to which the changes belong, has ended before this does.
+  PeerLink(boost::asio::io_context& loop, PeerOptions options, const std::string& key, std::string ca_file,
+           std::shared_ptr<net::Changes> changes);
+  ~PeerLink();  // waits for what is being sent, which it ends
+
+ private:
+  struct Address {
+    std::string origin;      // http://name:port
+    std::string connect_to;  // an address of that name, and the port
+    bool operator<(const Address& other) const { return connect_to < other.connect_to; }
+  };
+  using Own = std::vector<std::shared_ptr<const net::Change>>;
+  // One that took nothing is not asked for it again at once.
+  struct Patience {
+    std::chrono::steady_clock::time_point until = {};
+    std::chrono::seconds next{2};
+  };
+
+  void run();
+  void round();
+  std::optional<Own> own_changes();
+  std::vector<Address> addresses() const;
+  net::PeerState talk(const Address& address, const Own& own);
+  std::string bring(const Address& address, const net::PeerState& peer, const Own& own, Patience& patience) const;
+  Result<registry::HttpAnswer> ask(const Address& address, std::string method, const std::string& path, std::string body) const;
+
+  boost::asio::io_context& loop_;
+  const PeerOptions options_;
+  const registry::HttpOptions http_;
+  const std::vector<std::string> headers_;
+  const std::shared_ptr<net::Changes> changes_;
+  const std::string node_;
+
+  std::mutex mutex_;  // for the time of a flag or a list
+  std::condition_variable woken_;
+  bool is_wanted_ = true;
+  std::optional<Own> own_;  // that the loop has brought
+  std::atomic<bool> is_ended_{false};
+  std::map<Address, Patience> patience_;  // the thread's; while a round runs each of its tasks has one of them
+  std::thread thread_;                    // the last one: it uses all the others
+};
+
+// kInvalidArgument. Empty without a file.
+Result<std::string> read_peer_key(const std::string& file);
+
+}  // namespace braid::app
