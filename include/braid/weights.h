@@ -15,11 +15,11 @@ namespace braid {
 
 // Where tensors come from.
 struct WeightSource {
-  std::string path;      // a file or a folder; or
-  std::string tensors;   // a safetensors file itself
-  bool partial = false;  // tensors that it does not have stay what they are
-  std::string checksum;  // SHA-256 of the file, in hexadecimal digits; empty: any
-  std::string revision;  // that is to come of it; empty: any
+  std::string path;           // a file or a folder; or
+  std::string tensors;        // a safetensors file itself
+  bool partial = false;       // tensors that it does not have stay what they are
+  std::string checksum;       // SHA-256 of the file, in hexadecimal digits; empty: any
+  std::string revision = {};  // that is to come of it; empty: any
 };
 
 // Why what has been made of a source is not what it was to be; none: it is.

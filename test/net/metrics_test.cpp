@@ -61,7 +61,9 @@ struct Revised final : LiveWeights, Adapters {
     return base;
   }
   Result<AdapterUse> current(const AdapterUse& applied) override { return applied; }
-  boost::asio::awaitable<Result<AdapterFacts>> load(std::string, WeightSource, bool) override { co_return AdapterFacts(); }
+  boost::asio::awaitable<Result<AdapterFacts>> load(std::string, WeightSource, std::optional<UpdateMode>) override {
+    co_return AdapterFacts();
+  }
   Result<void> unload(std::string_view) override { return {}; }
 
   WeightFacts weights{.revision = "w2", .version = {}, .created = 1, .updates = 3};

@@ -112,7 +112,7 @@ asio::awaitable<http::Response> run(std::shared_ptr<Service> service, std::strin
     std::string noted = is_noted ? body : std::string();
     Result<Wanted> wanted = way.read(body, *service);
     if (!wanted) co_return http::error_response(wanted.error());
-    if (!revision.empty()) wanted->replace = true;
+    if (!revision.empty() && !wanted->replacing) wanted->replacing = UpdateMode::kFinish;
     wanted->source.revision = std::move(revision);
     const bool is_partial = wanted->source.partial;
     asio::awaitable<Result<Loaded>> loading = load_from(*service, std::move(*wanted));
