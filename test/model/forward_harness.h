@@ -20,15 +20,15 @@ class ForwardHarness {
  public:
   static constexpr std::int32_t kBlock = 16;
 
-  ForwardHarness(const files::GgufFile& file, const kernels::KernelTable& table, const Packing& packing = {})
+  ForwardHarness(const files::GgufFile& file, const kernels::KernelTable& table, const Packing& packing = {},
+                 kernels::KvType kv_type = kernels::KvType::kF32)
       : team_(1), model_(describe_model(file).value()),
         weights_(load_weights(file, model_, model_.context_length, table, team_, {}, packing).value()),
         ropes_(rope_tables(model_, weights_.rope_divisors, weights_.stretched_divisors, model_.context_length)),
         transformer_(model_, weights_, ropes_, table, team_),
         space_(Workspace::create(model_, weights_, table, {.rows = 64, .logit_rows = 64, .members = 1}).value()) {
-    const KvGroups groups = model_.is_recurrent() || !model_.stores_alike()
-                                ? model_.kv_groups(kBlock, kernels::KvType::kF32)
-                                : KvGroups::one(model_.kv_layout(kBlock, kernels::KvType::kF32));
+    const KvGroups groups = model_.is_recurrent() || !model_.stores_alike() ? model_.kv_groups(kBlock, kv_type)
+                                                                            : KvGroups::one(model_.kv_layout(kBlock, kv_type));
     places_ = static_cast<std::uint32_t>((model_.context_length + kBlock - 1) / kBlock);
     const std::int32_t blocks = static_cast<std::int32_t>(places_) * groups.count() + groups.states.blocks();
     kv_.emplace(KvArena::create(groups, blocks).value());
