@@ -232,6 +232,61 @@ test("weights are updated whole and in part, and what does not fit changes nothi
   assert.match(await refused(server, "/v1/adapters", { name: "a:b", path: "late" }, 400), /colon/);
 });
 
+test("running answers of an adapter go on with its newer weights or end, and nobody else's", async (t) => {
+  const { server } = await start(t, ["--speculate", "off"]);
+  const update = async (seed, mode) => {
+    const response = await fetch(`${server.url}/update_adapter_weights`, { method: "POST", body: safetensors(tensors_of(seed), { adapter: "three", mode }) });
+    const answer = await response.json();
+    assert.equal(response.status, 200, JSON.stringify(answer));
+    return answer;
+  };
+  const long = { ...wish, max_tokens: 500, return_token_ids: true };
+  const whole = async (fields) => (await (await post(`${server.url}/v1/completions`, { ...long, ...fields })).json());
+  // Of which the first token has come.
+  const open = async (model) => {
+    const reading = events(await post(`${server.url}/v1/completions`, { ...long, model, stream: true, stream_options: { include_usage: true } }));
+    const told = { tokens: [...(await reading.next()).value.choices[0].token_ids], changes: 0, error: null };
+    return async () => {
+      for await (const event of reading) {
+        if (event === "[DONE]") continue;
+        if (event.error) { told.error = event.error.message; continue; }
+        told.tokens.push(...(event.choices[0]?.token_ids ?? []));
+        told.changes = event.usage?.weight_changes ?? told.changes;
+      }
+      return told;
+    };
+  };
+  const models = ["braid-demo", "one", "three"];
+  const alone = new Map();
+  for (const model of models) alone.set(model, await whole({ model }));
+  const [choice] = alone.get("three").choices;
+  const prompt = choice.prompt_token_ids ?? alone.get("three").prompt_token_ids;
+
+  let streams = [];
+  for (const model of models) streams.push(await open(model));
+  const { revision } = await update(7, "keep");
+  let [base, one, three] = await Promise.all(streams.map((read) => read()));
+  for (const [model, told] of [["braid-demo", base], ["one", one]]) assert.deepEqual(told, { tokens: alone.get(model).choices[0].token_ids, changes: 0, error: null });
+  assert.equal(three.changes, 1);
+  assert.notDeepEqual(three.tokens, alone.get("three").choices[0].token_ids);
+  // The end is what the newer weights say of all before it.
+  const rest = await whole({ model: "three", prompt: [...prompt, ...three.tokens.slice(0, 480)], max_tokens: 20 });
+  assert.ok(rest.system_fingerprint.endsWith(revision));
+  assert.deepEqual(rest.choices[0].token_ids, three.tokens.slice(480));
+
+  streams = [];
+  for (const model of models) streams.push(await open(model));
+  await update(8, "abort");
+  [base, one, three] = await Promise.all(streams.map((read) => read()));
+  assert.match(three.error, /adapter's weights were replaced/);
+  for (const [model, told] of [["braid-demo", base], ["one", one]]) assert.deepEqual(told.tokens, alone.get(model).choices[0].token_ids);
+
+  assert.equal((await post(`${server.url}/v1/adapters`, { name: "twin", path: "one" })).status, 200);
+  assert.match(await refused(server, "/update_adapter_weights", { adapter: "one", path: "late", mode: "keep" }, 400), /'one' is the same adapter as 'twin'/);
+  assert.match(await refused(server, "/update_adapter_weights", { adapter: "one", path: "late", mode: "soon" }, 400), /'mode' is 'soon'/);
+  await frees_everything(server.url);
+});
+
 // 64 at once on eight adapters and the base.
 test("a storm of streams on adapters that are loaded, updated, unloaded and cancelled", async (t) => {
   const steady = ["four", "five", "six", "seven"];

@@ -326,6 +326,33 @@ test("updates, and a load of an adapter, that are asked for at once follow one a
   await frees_everything(server.url);
 });
 
+// However fast it goes: it began before them.
+test("a head is fitted beside updates to the weights that its job began with", async (t) => {
+  const server = await serve(t, ["--kv-memory", "128M", "--adapter-dir", temporaryFolder(t)]);
+  const data = ["fox", "bear", "mouse", "owl"].map((animal) => ({ chosen: `The ${animal} was happy and played.`, rejected: `The ${animal} was sad and cried.` }));
+  const begin = async (name) => json(await post(`${server.url}/v1/training/jobs`, { name, data, epochs: 100 }));
+  const finished = async (job) => {
+    while (job.finished === null) job = await json(await fetch(`${server.url}/v1/training/jobs/${job.id}`));
+    return job;
+  };
+  const quiet = await finished(await begin("quiet"));
+  assert.equal(quiet.status, "succeeded", quiet.error);
+  const job = await begin("beside");
+  const [{ revision }, two] = await Promise.all([update(server, norm(1)), update(server, norm(2))]);
+  assert.notEqual(revision, two.revision);
+  assert.equal((await finished(job)).revision, quiet.revision);
+  const other = await finished(await begin("other"));
+  assert.equal(other.status, "succeeded", other.error);
+  assert.notEqual(other.revision, quiet.revision, "these weights say something else of the texts");
+
+  const kept = await begin("kept");
+  await update(server, norm(3), { mode: "keep" });
+  const { status, error } = await finished(kept);
+  if (status !== "succeeded") assert.match(error, /were replaced/);
+  assert.equal((await finished(await begin("last"))).status, "succeeded");
+  await frees_everything(server.url);
+});
+
 // Each answer is the solo answer of the revision that it tells.
 test("a storm of answers while the weights are updated", async (t) => {
   const server = await serve(t, ["--kv-memory", "128M", "--speculate", "off"]);
