@@ -118,6 +118,21 @@ std::vector<std::string> adapted_families() {
 
 INSTANTIATE_TEST_SUITE_P(Models, AdaptersOfFamilies, testing::ValuesIn(adapted_families()), folder_test_name);
 
+// An adapter of such modules for a base that is a file is refused with the name of one of its tensors.
+void expect_named(const ModelShape& file, const std::map<std::string, std::pair<std::int64_t, std::int64_t>>& modules) {
+  std::mt19937 random(5);
+  Tensors adapter;
+  for (const auto& [name, size] : modules) {
+    adapter.add("base_model.model." + name + ".lora_A.weight", random_values(random, {2, size.second}, 0.1F));
+    adapter.add("base_model.model." + name + ".lora_B.weight", random_values(random, {size.first, 2}, 0.1F));
+  }
+  const auto config = std::make_shared<const PeftConfig>(PeftConfig::parse(R"({"r":2})", "adapter_config.json").value());
+  const auto stored = read_peft_tensors(config, files::owned_bytes(adapter.file(), "adapter_model.safetensors"), {file, ""});
+  ASSERT_FALSE(stored);
+  EXPECT_THAT(stored.error().message, HasSubstr("tensor base_model.model."));
+  EXPECT_THAT(stored.error().message, HasSubstr("load the base from its folder"));
+}
+
 // A file says as much about its model as a folder does, as far as an adapter's names and rows depend on it.
 TEST(AdapterNames, LieInAFileWhereTheFolderHasThem) {
   for (const std::string& name : adapted_families()) {
@@ -145,6 +160,7 @@ TEST(AdapterNames, LieInAFileWhereTheFolderHasThem) {
       for (const ModulePlace& place : *found) of_file.insert(key(place));
     for (const ModulePlace& place : expected) of_folder.insert(key(place));
     EXPECT_EQ(found ? of_file == of_folder : says_less, true) << name << ": " << (found ? "elsewhere" : found.error().message);
+    if (!found) expect_named(shape, modules);
   }
 }
 
@@ -317,7 +333,11 @@ TEST_F(AdapterKinds, SayWhatDoesNotFit) {
   EXPECT_THAT(fault(R"({"r":8,"lora_alpha":4})"), HasSubstr("q_proj.lora_B.weight: has the rank 4, and adapter_config.json says 8"));
   EXPECT_THAT(fault(R"({"peft_type":"IA3"})"), HasSubstr("'peft_type' is \"IA3\", expected \"LORA\""));
   EXPECT_THAT(fault(R"({"r":0})"), HasSubstr("'r' is 0, expected a number of 1 to"));
-  EXPECT_THAT(fault(R"({"r":4,"target_parameters":["x"]})"), HasSubstr("'target_parameters' is set"));
+  EXPECT_THAT(fault(R"({"r":4,"target_parameters":["mlp.experts.down_proj"]})"),
+              HasSubstr("'target_parameters' has 'mlp.experts.down_proj', and no tensor is its"));
+  EXPECT_THAT(fault(R"({"r":4,"target_parameters":7})"), HasSubstr("'target_parameters' is no list"));
+  EXPECT_THAT(fault(R"({"r":4,"target_parameters":["self_attn.q_proj.weight"]})"),
+              HasSubstr("layers.0.self_attn.q_proj.lora_A.weight: adapts a parameter that is no layer's matrix (target_parameters)"));
   EXPECT_THAT(fault(R"({"r":4,"alpha_pattern":{"(":4}})"), HasSubstr("is no regular expression"));
   EXPECT_THAT(fault(R"({"r":4,"use_dora":true})"), HasSubstr("q_proj.lora_magnitude_vector: is missing"));
   EXPECT_THAT(fault("[]"), HasSubstr("is not a JSON object"));

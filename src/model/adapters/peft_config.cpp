@@ -19,7 +19,6 @@ constexpr double kMostRank = 1 << 20;
 
 // What would change the sum, unless it is false, null, 0 or empty.
 constexpr std::string_view kUnknownKinds[] = {"alora_invocation_tokens",
-                                              "target_parameters",
                                               "trainable_token_indices",
                                               "layer_replication",
                                               "use_qalora",
@@ -137,6 +136,19 @@ class PeftReader {
         config.all_layers = false;  // a layer's own
   }
 
+  void read_parameters() {
+    const auto value = find("target_parameters");
+    if (!value || is_off(*value)) return;
+    simdjson::dom::array array;
+    if (value->get(array) != simdjson::SUCCESS || array.size() > kMostPatterns)
+      return fail(ErrorCode::kBadFile, fmt::format("'target_parameters' is no list of at most {} names", kMostPatterns));
+    for (const element entry : array) {
+      std::string_view name;
+      if (entry.get(name) != simdjson::SUCCESS) return fail(ErrorCode::kBadFile, "'target_parameters' holds what is no name");
+      config.parameters.emplace_back(name);
+    }
+  }
+
   void read() {
     std::string_view kind;
     if (root_["peft_type"].get(kind) == simdjson::SUCCESS && kind != "LORA")
@@ -148,6 +160,7 @@ class PeftReader {
     config.rank_pattern = patterns("rank_pattern", 1, kMostRank);
     config.alpha_pattern = patterns("alpha_pattern", -1e9, 1e9);
     read_targets();
+    read_parameters();
     for (const std::string_view key : kUnknownKinds)
       if (const auto value = find(key); value && !is_off(*value))
         fail(ErrorCode::kUnsupported, fmt::format("'{}' is set, which this build cannot compute", key));
@@ -182,6 +195,13 @@ std::int32_t PeftConfig::rank_of(std::string_view module) const {
 }
 
 double PeftConfig::alpha_of(std::string_view module) const { return of_pattern(alpha_pattern, module, alpha); }
+
+bool PeftConfig::adapts_parameter_of(std::string_view module) const {
+  return std::ranges::any_of(parameters, [&](const std::string& name) {
+    const std::size_t dot = name.rfind('.');
+    return dot != std::string::npos && ends_in(module, std::string_view(name).substr(0, dot));
+  });
+}
 
 float PeftConfig::scale_of(std::string_view module, std::int32_t its_rank) const {
   return static_cast<float>(alpha_of(module) / (by_root ? std::sqrt(static_cast<double>(its_rank)) : static_cast<double>(its_rank)));

@@ -67,12 +67,16 @@ class TensorNames {
     if (plain.find(".original_module.") != std::string::npos) return;  // the base's own, beside what was saved
     const auto part = std::ranges::find_if(kPeftParts, [&](const auto& known) { return plain.ends_with(known.first); });
     if (part == kPeftParts.end()) return fail(ErrorCode::kUnsupported, name, "is no part of a LoRA that this build knows");
+    const std::string name_of_module = plain.substr(0, plain.size() - part->first.size());
+    if (config_.adapts_parameter_of(name_of_module))
+      return fail(ErrorCode::kUnsupported, name,
+                  "adapts a parameter that is no layer's matrix (target_parameters), which this build cannot compute");
     const auto type = type_of(tensor.dtype);
     if (!type) return fail(ErrorCode::kUnsupported, name, fmt::format("found type {}, expected F32, F16 or BF16", tensor.dtype));
     StoredTensor stored{.name = name, .type = *type, .shape = tensor.shape, .bytes = tensor.bytes};
     if (part->second == Part::kMagnitude || part->second == Part::kBias) std::erase(stored.shape, 1);
     if (stored.shape.empty()) stored.shape = {1};
-    Module& module = modules_[plain.substr(0, plain.size() - part->first.size())];
+    Module& module = modules_[name_of_module];
     if (StoredTensor& place = place_of(module, part->second); place.empty()) {
       place = std::move(stored);
     } else {
@@ -168,6 +172,12 @@ class TensorNames {
 
   void place(const std::map<std::string, std::pair<std::int64_t, std::int64_t>>& sizes, std::vector<StoredMatrix>& all) {
     Result<std::vector<ModulePlace>> places = places_of(sizes);
+    if (!places && base_.folder.empty())
+      return fail(
+          places.error().code, modules_.at(sizes.begin()->first).stored.said_by(),
+          fmt::format("where its rows lie in the base's file cannot be told ({}): load the base from its folder, or make a GGUF file of "
+                      "the adapter",
+                      places.error().message));
     if (!places) {
       error = Error{places.error().code, fmt::format("{}: {}", config_.path, places.error().message), {}};
       return;
@@ -210,6 +220,10 @@ Result<StoredAdapter> read_peft_tensors(std::shared_ptr<const PeftConfig> config
   TensorNames names(*config, base);
   for (const auto& [name, tensor] : contents->tensors) names.add(name, tensor);
   StoredAdapter adapter{.name = source->name(), .sources = {std::move(source)}, .matrices = {}, .all_layers = config->all_layers};
+  if (!names.error && !config->parameters.empty())
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("{}: 'target_parameters' has '{}', and no tensor is its", config->path, config->parameters.front()),
+                 {}};
   if (!names.error) adapter.matrices = names.take();
   if (names.error) return *names.error;
   adapter.config = std::move(config);
