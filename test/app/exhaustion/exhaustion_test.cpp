@@ -106,17 +106,21 @@ struct UpdateFaults : testing::Test {
   }
 
   // An adapter that follows from the weights, so that an update makes it anew.
-  void load_dora() {
+  std::string write_dora(const std::string& name) {
     Tensors tensors;
     const std::string module = "base_model.model.model.layers.0.self_attn.q_proj.";
     tensors.add(module + "lora_A.weight", random_values(random, {2, 64}, 0.1F));
     tensors.add(module + "lora_B.weight", random_values(random, {64, 2}, 0.1F));
     tensors.add(module + "lora_magnitude_vector", random_values(random, {64}, 1.0F));
-    const std::string path = folder / "dora";
+    const std::string path = folder / name;
     std::filesystem::create_directories(path);
     write_file(path + "/adapter_config.json",
                std::string(R"({"peft_type":"LORA","r":2,"lora_alpha":4,"target_modules":["q_proj"],"use_dora":true})"));
     write_file(path + "/adapter_model.safetensors", tensors.file());
+    return path;
+  }
+  void load_dora() {
+    const std::string path = write_dora("dora");
     const auto loaded = run(adapters.load("dora", {.path = path, .tensors = {}, .checksum = {}}, std::nullopt));
     ASSERT_TRUE(loaded && *loaded) << (loaded ? loaded->error().message : "an exception");
   }
@@ -135,6 +139,9 @@ struct UpdateFaults : testing::Test {
   }
 };
 
+// Of those that the worker makes, what Asio makes at the end.
+constexpr std::int64_t kAfterwards = 4;
+
 TEST_F(UpdateFaults, OnTheWayLeaveTheOldWeightsLive) {
   load_dora();
   const auto serve = [&] {  // what a request gets
@@ -143,8 +150,6 @@ TEST_F(UpdateFaults, OnTheWayLeaveTheOldWeightsLive) {
     EXPECT_EQ((*model)->adapter.revision.starts_with(revisions.base().revision), true);
     EXPECT_TRUE(adapters.current((*model)->adapter));
   };
-  // As many as making the weights takes; what Asio does after that is none of it.
-  constexpr std::int64_t kAfterwards = 4;
   std::int64_t count = 0;
   on_worker([] { allocations_left = kAllAllocations; });
   ASSERT_TRUE(run(weights.update(newer(), UpdateMode::kKeep)).value());
@@ -187,6 +192,58 @@ TEST_F(UpdateFaults, OfTheLoopLeaveOneRevisionOrTheOther) {
   }
   EXPECT_GT(spared, 10);
   EXPECT_TRUE(run(weights.update(newer(), UpdateMode::kFinish)).value());
+}
+
+// Where the worker, and then where the loop has no memory. What is loaded is one of the two, and requests get that.
+TEST_F(UpdateFaults, OfAnAdapterLeaveOneRevisionOrTheOther) {
+  load_dora();
+  std::string paths[] = {folder / "dora", write_dora("other")};
+  const auto expect_whole_adapter =
+      [&](const std::string& before, const std::optional<Result<AdapterFacts>>& outcome, std::int64_t spared) {
+    const std::vector<AdapterFacts> all = adapters.list();
+    ASSERT_EQ(all.size(), 1U);
+    const std::string& revision = all.front().revision;
+    EXPECT_TRUE(outcome && *outcome ? revision == (*outcome)->revision && revision != before : true) << spared;
+    const auto model = adapters.apply(std::make_shared<const ServedModel>(), std::vector<AdapterChoice>{{.name = "dora"}});
+    ASSERT_TRUE(model) << spared;
+    EXPECT_EQ((*model)->adapter.revision, revision) << spared;
+    EXPECT_TRUE(adapters.current((*model)->adapter)) << spared;
+  };
+  // Another than the one that is there, whether or not the last one was taken.
+  const auto begin = [&] {
+    if (adapters.list().front().path == paths[1]) std::swap(paths[0], paths[1]);
+    return adapters.load("dora", {.path = paths[1], .tensors = {}, .checksum = {}}, UpdateMode::kKeep);
+  };
+  std::int64_t count = 0;
+  on_worker([] { allocations_left = kAllAllocations; });
+  ASSERT_TRUE(run(begin()).value());
+  on_worker([&] { count = kAllAllocations - std::exchange(allocations_left, kAllAllocations); });
+  ASSERT_GT(count, 50);
+  for (std::int64_t spared = 0; spared < count - kAfterwards; ++spared) {
+    const std::string before = adapters.list().front().revision;
+    on_worker([spared] { allocations_left = spared; });
+    const auto outcome = run(begin());
+    on_worker([] { allocations_left = kAllAllocations; });
+    EXPECT_TRUE((outcome && *outcome) || adapters.list().front().revision == before) << spared;
+    expect_whole_adapter(before, outcome, spared);
+  }
+  bool failed = true;
+  std::int64_t spared = 0;
+  for (; failed; ++spared) {
+    const std::string before = adapters.list().front().revision;
+    auto updating = begin();
+    std::optional<Result<AdapterFacts>> outcome;
+    allocations_left = spared;
+    try {
+      outcome = run(std::move(updating));
+    } catch (const std::bad_alloc&) {
+    }
+    failed = std::exchange(allocations_left, kAllAllocations) < 0;
+    loop.restart();
+    loop.run();
+    expect_whole_adapter(before, outcome, spared);
+  }
+  EXPECT_GT(spared, 5);
 }
 
 }  // namespace
