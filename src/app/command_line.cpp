@@ -76,7 +76,7 @@ Command parse_command_line(int argc, const char* const* argv) {
     app.parse(argc, argv);
     if (const std::string fault = value_fault(*serve); !fault.empty()) throw CLI::ValidationError(fault);
     if (*serve) {
-      configure(*app.get_subcommand("serve"), config);
+      serve_options.doubts = configure(*app.get_subcommand("serve"), config).doubts;
       serve_options.arguments.assign(argv, argv + argc);
       serve_options.settings = settings_of(*app.get_subcommand("serve"));
     }

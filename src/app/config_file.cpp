@@ -2,6 +2,7 @@
 
 #include "app/environment.h"
 #include "app/foreign_settings.h"
+#include "app/nearest_name.h"
 #include "app/whole_file.h"
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 #include <yaml-cpp/yaml.h>
@@ -47,33 +49,17 @@ std::string lower_case(std::string text) {
   return text;
 }
 
-// How many characters have to be changed, put in or left out.
-std::size_t distance(const std::string& a, const std::string& b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0]++;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row.back();
+std::vector<std::string> keys_of(CLI::App& command) {
+  std::vector<std::string> keys;
+  for_each_option(command, [&](CLI::Option& option) { keys.push_back(key_of(option)); });
+  return keys;
 }
 
 std::string no_option(CLI::App& command, const std::string& key) {
   if (const std::string_view told = foreign_setting(key); !told.empty()) return fmt::format("there is no option '{}': {}", key, told);
-  std::string nearest;
-  std::size_t least = std::max<std::size_t>(2, key.size() / 3) + 1;
-  const auto compare = [&](const std::string& other) {
-    const std::size_t steps = distance(key, other);
-    if (steps >= least) return;
-    least = steps;
-    nearest = other;
-  };
-  for_each_option(command, [&](CLI::Option& option) { compare(key_of(option)); });
-  for (const CLI::App* group : sections_of(command)) compare(section_name(*group));
+  std::vector<std::string> keys = keys_of(command);
+  for (const CLI::App* group : sections_of(command)) keys.push_back(section_name(*group));
+  const std::string nearest = nearest_name(key, keys, std::max<std::size_t>(2, key.size() / 3));
   return nearest.empty() ? fmt::format("there is no option '{}'", key)
                          : fmt::format("there is no option '{}': is '{}' meant?", key, nearest);
 }
@@ -186,6 +172,27 @@ void read_variable(CLI::Option& option) {
   }
 }
 
+// One sentence for each variable that begins as those of options do, is none of them, and is nearly one. What is not near is somebody
+// else's: a script's, or a service's that is called like this one.
+std::vector<std::string> misspelt_variables(CLI::App& command) {
+  constexpr std::string_view kPrefix = "BRAID_";
+  std::vector<std::string> keys = keys_of(command);
+  keys.insert(keys.end(), {"config", "api-key", "registry-token"});
+  std::vector<std::string> told;
+  for (const std::string& name : environment_names(kPrefix)) {
+    std::string setting = lower_case(name.substr(kPrefix.size()));
+    const std::string_view foreign = foreign_setting(setting);
+    std::ranges::replace(setting, '_', '-');
+    if (std::ranges::find(keys, setting) != keys.end()) continue;
+    const std::string nearest = nearest_name(setting, keys, std::max<std::size_t>(2, setting.size() / 4));
+    if (!foreign.empty())
+      told.push_back(fmt::format("the variable {} sets nothing: {}", name, foreign));
+    else if (!nearest.empty())
+      told.push_back(fmt::format("the variable {} sets nothing: is {} meant?", name, variable_of(nearest)));
+  }
+  return told;
+}
+
 // The file that is read where none is named.
 std::string usual_file() {
   if (std::string named = environment_variable("BRAID_CONFIG"); !named.empty()) return named;
@@ -236,6 +243,7 @@ Configuration configure(CLI::App& command, const std::string& named) {
   };
   note(Origin::kCommandLine);
   for_each_option(command, read_variable);
+  configuration.doubts = misspelt_variables(command);
   note(Origin::kEnvironment);
   configuration.file = named.empty() ? usual_file() : named;
   if (configuration.file == "off") configuration.file.clear();

@@ -13,6 +13,7 @@ enum class Origin { kDefault, kFile, kEnvironment, kCommandLine };
 struct Configuration {
   std::string file;                              // that was read; empty: none
   std::map<const CLI::Option*, Origin> origins;  // of all options of the command
+  std::vector<std::string> doubts;               // sentences on variables of the environment that look misspelt
 };
 
 // Sets the options of a parsed command that the command line left alone: from BRAID_… variables ("max-batch": BRAID_MAX_BATCH), then from

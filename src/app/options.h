@@ -154,6 +154,7 @@ struct ResidenceOptions {
 struct ServeOptions {
   std::vector<std::string> arguments;           // of the command line, to read all of it again
   std::map<std::string, std::string> settings;  // each option's text by its key; empty: nobody says anything
+  std::vector<std::string> doubts;              // what the log warns of at the start
   ModelOptions model;                           // what holds for every model that is served
   std::vector<std::string> files;               // GGUF files and Hugging Face folders; empty: the embedded model, or none with models_dirs
   std::vector<std::string> aliases;             // their ids in the API, in their order; empty: their file names

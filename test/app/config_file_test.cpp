@@ -152,6 +152,22 @@ TEST_F(ConfigFile, IsCheckedAndShown) {
   EXPECT_THAT(shown, HasSubstr("\nmax-waiting: 16384  # default\n"));
 }
 
+TEST_F(ConfigFile, VariablesThatAreNearlyAnOptionAreDoubted) {
+  const Variable nearly("BRAID_MAX_BACH", "2");
+  const Variable foreign("BRAID_MAX_QUEUE_SIZE", "2");
+  const Variable secret("BRAID_API_KEYS", "sk-of-nobody");
+  const Variable other("BRAID_SOURCE_OF_THE_TESTS", "x");
+  const Variable right("BRAID_MAX_WAITING", "2");
+  const auto doubts = std::get<ServeOptions>(parse({"serve"})).doubts;
+  EXPECT_THAT(doubts, testing::IsSupersetOf({"the variable BRAID_MAX_BACH sets nothing: is BRAID_MAX_BATCH meant?",
+                                             "the variable BRAID_MAX_QUEUE_SIZE sets nothing: it is called 'max-waiting'",
+                                             "the variable BRAID_API_KEYS sets nothing: is BRAID_API_KEY meant?"}));
+  EXPECT_THAT(doubts, testing::Each(Not(testing::AnyOf(HasSubstr("BRAID_SOURCE"), HasSubstr("BRAID_MAX_WAITING"), HasSubstr("sk-of")))));
+  const char* path = write("port: 1\n");
+  EXPECT_THAT(told_by(ConfigOptions::Action::kCheck, path), AllOf(HasSubstr("BRAID_MAX_BACH sets nothing"), HasSubstr(".yaml is right")));
+  EXPECT_THAT(told_by(ConfigOptions::Action::kShow, path), HasSubstr("\n# the variable BRAID_MAX_BACH sets nothing: is BRAID_MAX_BATCH"));
+}
+
 TEST_F(ConfigFile, WrittenAnewIsRightAndHasEveryOption) {
   const std::string text = told_by(ConfigOptions::Action::kInit, "");
   EXPECT_THAT(told_by(ConfigOptions::Action::kCheck, write(text.c_str())), HasSubstr("is right"));

@@ -29,6 +29,13 @@ test("a mistake is told with its line and the nearest key", async (t) => {
   }
 });
 
+test("a variable that is nearly an option's is warned of", async (t) => {
+  const server = await serve(t, ["--no-model"], { env: { BRAID_MAX_BACH: "4" } });
+  server.child.kill("SIGTERM");
+  await server.exited;
+  assert.match(server.errors, /the variable BRAID_MAX_BACH sets nothing: is BRAID_MAX_BATCH meant\?/);
+});
+
 test("the command line comes before the environment, and that before the file", async (t) => {
   const file = join(temporaryFolder(t), "braid.yaml");
   writeFileSync(file, "alias: of-file\nmodel:\n  kv-memory: 64M\nanswers:\n  max-tokens: 3\n");

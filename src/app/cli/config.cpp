@@ -70,6 +70,7 @@ std::string commented(CLI::App& serve) {
 
 std::string settled(CLI::App& serve, const Configuration& configuration) {
   std::string out = fmt::format("# file: {}\n", configuration.file.empty() ? "none" : configuration.file);
+  for (const std::string& doubt : configuration.doubts) fmt::format_to(std::back_inserter(out), "# {}\n", doubt);
   const auto append = [&](const CLI::Option& option) {
     const auto origin = configuration.origins.find(&option);
     if (origin == configuration.origins.end()) return;
@@ -112,8 +113,10 @@ Result<std::string> config_text(const ConfigOptions& options) {
     settle_listen_options(*serve, values);
     if (const std::string fault = serve_fault(values); !fault.empty()) return invalid_argument(fault);
     if (options.action == ConfigOptions::Action::kShow) return settled(*serve, configuration);
-    return configuration.file.empty() ? std::string("there is no file: all options have their defaults\n")
-                                      : fmt::format("{} is right\n", configuration.file);
+    std::string told;
+    for (const std::string& doubt : configuration.doubts) told += doubt + '\n';
+    return told + (configuration.file.empty() ? std::string("there is no file: all options have their defaults\n")
+                                              : fmt::format("{} is right\n", configuration.file));
   } catch (const CLI::ParseError& e) {
     return invalid_argument(e.what());
   }

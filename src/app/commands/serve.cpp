@@ -67,6 +67,7 @@ int run_command(const ServeOptions& options) {
     file = std::move(*opened);
   }
   const Logging logging(options.log, std::move(file));
+  for (const std::string& doubt : options.doubts) spdlog::warn("{}", doubt);
   raise_open_files(logging);
   return serve(options, logging);
 }

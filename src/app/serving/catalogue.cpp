@@ -1,5 +1,6 @@
 #include "app/serving/catalogue.h"
 
+#include "app/nearest_name.h"
 #include "app/network_folder.h"
 #include "app/served_models.h"
 #include "braid/model_name.h"
@@ -11,7 +12,6 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <spdlog/spdlog.h>
@@ -162,18 +162,6 @@ void add_stored(const ServeOptions& options, ModelRegistry& registry, std::set<s
   }
 }
 
-// How many bytes are to be changed, put in or taken out to make one of the other.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i + 1);
-    for (std::size_t j = 0; j < b.size(); ++j)
-      diagonal = std::exchange(row[j + 1], std::min({row[j + 1] + 1, row[j] + 1, diagonal + (a[i] == b[j] ? 0U : 1U)}));
-  }
-  return row.back();
-}
-
 Error unknown_model(std::string_view name, std::span<const NamedModel> models) {
   if (models.empty()) return {ErrorCode::kNotFound, fmt::format("the model '{}' does not exist; this server has none", name), "model"};
   std::vector<std::string_view> ids;
@@ -181,7 +169,7 @@ Error unknown_model(std::string_view name, std::span<const NamedModel> models) {
   const bool is_all = ids.size() <= kMostNames;
   if (!is_all) {
     const std::string_view asked = name.substr(0, 256);
-    std::ranges::stable_sort(ids, {}, [asked](std::string_view id) { return distance(asked, id.substr(0, 256)); });
+    std::ranges::stable_sort(ids, {}, [asked](std::string_view id) { return edit_distance(asked, id.substr(0, 256)); });
     ids.resize(kMostNames);
   }
   return {ErrorCode::kNotFound,
