@@ -129,6 +129,7 @@ test("what belongs together in the Kubernetes manifests has the same name", () =
   for (const kind of ["Deployment", "PodDisruptionBudget"]) assert.ok(parts[kind].includes(`matchLabels: ${labels}`), kind);
   assert.ok(parts.Service.includes(`selector: ${labels}`));
   assert.match(parts.HorizontalPodAutoscaler, /scaleTargetRef: \{ apiVersion: apps\/v1, kind: Deployment, name: braid \}/);
+  assert.match(parts.Deployment, /\n {6}enableServiceLinks: false\n/);  // a Service called braid would set BRAID_PORT
   for (const port of parts.Deployment.matchAll(/port: (\w+)/g)) assert.equal(port[1], "http");
   assert.match(parts.Service, /targetPort: http/);
   assert.ok(parts.Deployment.includes(`the Secret \`${parts.Deployment.match(/secretKeyRef: \{ name: (\w+)/)[1]}\``));
