@@ -7,6 +7,17 @@ function(braid_package_file file destination)
   install(FILES ${file} DESTINATION ${destination} COMPONENT package EXCLUDE_FROM_ALL ${ARGN})
 endfunction()
 
+# Who is asked about a package is who makes it, by the variables of Debian's own tools.
+set(nobody "braid maintainers <braid@example.org>")
+set(maker "${nobody}")
+if(DEFINED ENV{DEBFULLNAME} AND DEFINED ENV{DEBEMAIL})
+  set(maker "$ENV{DEBFULLNAME} <$ENV{DEBEMAIL}>")
+endif()
+set(BRAID_MAINTAINER "${maker}" CACHE STRING "Who is asked about the package")
+if(BRAID_MAINTAINER STREQUAL nobody)
+  message(STATUS "A package will name nobody to ask about it: set DEBFULLNAME and DEBEMAIL, or BRAID_MAINTAINER")
+endif()
+
 # The units as shipped are for a binary that was installed by hand.
 foreach(name braid braid-user)
   file(READ ${PROJECT_SOURCE_DIR}/deploy/systemd/${name}.service unit)
@@ -32,8 +43,12 @@ add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/package/braid.1.gz DEPENDS braid
   COMMAND gzip -9nf ${PROJECT_BINARY_DIR}/package/braid.1)
 add_custom_target(braid_manual ALL DEPENDS ${PROJECT_BINARY_DIR}/package/braid.1.gz)
 braid_package_file(${PROJECT_BINARY_DIR}/package/braid.1.gz share/man/man1)
-add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/package/changelog.gz DEPENDS ${PROJECT_SOURCE_DIR}/deploy/debian/changelog VERBATIM
-  COMMAND sh -c "gzip -9nc \"$1\" >\"$2\"" sh ${PROJECT_SOURCE_DIR}/deploy/debian/changelog ${PROJECT_BINARY_DIR}/package/changelog.gz)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/deploy/debian/changelog)
+file(READ ${PROJECT_SOURCE_DIR}/deploy/debian/changelog changelog)
+string(REPLACE "${nobody}" "${BRAID_MAINTAINER}" changelog "${changelog}")
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/package/changelog CONTENT "${changelog}" @ONLY)
+add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/package/changelog.gz DEPENDS ${PROJECT_BINARY_DIR}/package/changelog VERBATIM
+  COMMAND gzip -9nkf ${PROJECT_BINARY_DIR}/package/changelog)
 add_custom_target(braid_changelog ALL DEPENDS ${PROJECT_BINARY_DIR}/package/changelog.gz)
 braid_package_file(${PROJECT_BINARY_DIR}/package/changelog.gz share/doc/braid)
 braid_package_file(${PROJECT_SOURCE_DIR}/deploy/debian/copyright share/doc/braid)
@@ -75,8 +90,7 @@ set(CPACK_COMPONENTS_GROUPING ALL_COMPONENTS_IN_ONE)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
-set(BRAID_MAINTAINER "braid maintainers <braid@example.org>" CACHE STRING "Who is asked about the package")
-set(CPACK_DEBIAN_PACKAGE_MAINTAINER ${BRAID_MAINTAINER})
+set(CPACK_DEBIAN_PACKAGE_MAINTAINER "${BRAID_MAINTAINER}")
 set(CPACK_DEBIAN_PACKAGE_SECTION net)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)

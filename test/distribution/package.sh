@@ -17,6 +17,9 @@ dpkg-deb --ctrl-tarfile "$package" | tar -xO ./conffiles | grep -qx /etc/braid/b
 for library in libstdc++6 libcurl libsqlite3 libhiredis; do
   [[ $(dpkg-deb -f "$package" Depends) == *$library* ]] || fail "it does not say that it needs $library"
 done
+maintainer=$(dpkg-deb -f "$package" Maintainer)
+[ "$(zcat "$folder/root/usr/share/doc/braid/changelog.gz" | sed -n 's/^ -- \(.*>\)  .*/\1/p' | head -n 1)" = "$maintainer" ] ||
+  fail "its changelog is not of its maintainer, $maintainer"
 
 if command -v lintian >/dev/null; then lintian --fail-on error "$package" || fail "lintian finds errors"; fi
 
