@@ -96,7 +96,7 @@ test("a server whose file is another one changes nothing, and says so until it h
 test("adapters are loaded, updated and unloaded on all", async (t) => {
   const folder = temporaryFolder(t);
   write_adapter(path.join(folder, "tuned"), 1);
-  const { servers: [one, two], start } = await set_of(t, 2, [demo], () => ["--adapter-dir", folder, "--kv-memory", "64M"]);
+  const { servers: [one, two], start } = await set_of(t, 2, [demo], () => ["--adapter-dir", folder, "--kv-memory", "64M", "--no-warmup"]);
   const answer = async (server) => (await json(await post(`${server.url}/v1/completions`, {
     model: "tuned", prompt: "Once upon a time", max_tokens: 12, temperature: 0, return_token_ids: true }))).choices[0].token_ids;
   const revision_of = async (server) => {
