@@ -34,6 +34,7 @@ class KvArena {
 
   // Nobody uses them until they are written to as a whole: their memory is the system's.
   void give_back(std::span<const std::int32_t> blocks) const;
+  void give_back_all() const { mapping_.discard(0, mapping_.size()); }
 
   std::size_t bytes() const { return mapping_.size(); }
   std::size_t resident() const { return mapping_.resident(); }

@@ -97,6 +97,9 @@ class LanguageModel final : public step::StepExecutor {
   enum class Prefault { kNow, kInBackground };
   Result<void> allocate_kv(std::int32_t blocks, Prefault prefault = Prefault::kNow, std::int32_t most = 0);
 
+  // No step names a block again: their memory is the system's. Strand.
+  void give_back_kv();
+
   const ModelShape& shape() const { return model_; }
   // What tokens of a group see: a block that is invisible to a row may be -1 in its block table (step.h).
   const KvGroups& kv_groups() const { return kv_groups_; }

@@ -25,6 +25,11 @@ Result<void> LanguageModel::allocate_kv(std::int32_t blocks, Prefault prefault, 
   return {};
 }
 
+void LanguageModel::give_back_kv() {
+  if (kv_growth_) kv_growth_->stop();
+  if (kv_) kv_->give_back_all();
+}
+
 std::uint64_t LanguageModel::untouched_kv_bytes(std::uint64_t promised) const {
   if (!kv_growth_) return 0;
   const bool has_others = kv_growth_->is_stopped() || promised > kv_growth_->wanted();  // than the first ones

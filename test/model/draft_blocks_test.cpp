@@ -283,6 +283,16 @@ TEST(DraftBlocks, AreThereForAPoolThatGrows) {
   expect_plain(running, 100);
 }
 
+TEST(DraftBlocks, OfWhoIsNotAskedAgainAreTheSystems) {
+  ModelDrafter drafter(load_small({}), 4);
+  drafter.allocate_kv(kPoolBlocks).value();
+  const std::uint64_t pool = kPoolBlocks * drafter.block_bytes();
+  EXPECT_EQ(drafter.model().untouched_kv_bytes(pool), 0U);
+  drafter.give_up();
+  EXPECT_TRUE(drafter.has_given_up());
+  EXPECT_GT(drafter.model().untouched_kv_bytes(pool), pool - pool / 8);
+}
+
 TEST(HeldTokens, ArePutCutAndFoundByTheirBeginning) {
   HeldTokens held(8, 4);
   const std::vector<TokenId> text{1, 2, 3, 4, 5, 6, 7, 8, 9};

@@ -203,8 +203,10 @@ class Throwing final : public Drafter {
     wishes[0].guesses[0] = guess;
     wishes[0].count = 1;
   }
+  void give_up() override { ++given_up; }
   bool throws = true;
   TokenId guess = 5;
+  int given_up = 0;
   int asked = 0;
 };
 
@@ -229,8 +231,10 @@ TEST(Drafts, OfADrafterThatThrowsAreMissingAndItIsNotAskedForEver) {
   EXPECT_THAT(drafts.sources(0), ElementsAre(DraftSource::kDraft));
   EXPECT_FALSE(drafts.failure());
   drafter->throws = true;
+  EXPECT_EQ(drafter->given_up, 0);
   for (int i = 0; i < 9; ++i) make();
   EXPECT_EQ(drafter->asked, 5) << "three failures in a row are enough";
+  EXPECT_EQ(drafter->given_up, 1) << "what it keeps may go";
 }
 
 TEST(Drafts, SayWhetherTheConstraintCutThem) {

@@ -116,7 +116,7 @@ class LanguageEngine final : public ServedEngine {
       return model.untouched_kv_bytes(static_cast<std::uint64_t>(blocks_) * bytes);
     };
     const std::uint64_t own = of(*model_.language_model, model_.language_model->kv_groups().block_bytes());
-    return own + (draft_shares_blocks(model_) ? of(model_.draft->model(), model_.draft->block_bytes()) : 0);
+    return own + (draft_grows_along() ? of(model_.draft->model(), model_.draft->block_bytes()) : 0);
   }
 
   bool resize_pool(std::uint64_t bytes, std::function<void()> on_given_back) override {
@@ -188,14 +188,18 @@ class LanguageEngine final : public ServedEngine {
     rank_watch_.reset();  // the loop has work while it waits
     seeing_ ? seeing_->begin_drain() : scheduler_->begin_drain();
   }
+
+  bool draft_grows_along() const { return draft_shares_blocks(model_) && !model_.draft->has_given_up(); }
   // With what a draft has beside it.
   std::uint64_t block_bytes() const {
-    return model_.language_model->kv_groups().block_bytes() + (draft_shares_blocks(model_) ? model_.draft->block_bytes() : 0);
+    return model_.language_model->kv_groups().block_bytes() + (draft_grows_along() ? model_.draft->block_bytes() : 0);
   }
   std::uint64_t draft_bytes() const {
     if (model_.draft == nullptr) return model_.language_model->eagle_bytes();
-    const std::uint64_t own = draft_shares_blocks(model_) ? 0 : static_cast<std::uint64_t>(model_.kv.blocks) * model_.draft->block_bytes();
-    return model_.draft->model().weight_bytes() + own;
+    const model::ModelDrafter& draft = *model_.draft;
+    const bool has_own = !draft_shares_blocks(model_) && !draft.has_given_up();
+    return draft.model().weight_bytes() + draft.model().workspace_bytes() +
+           (has_own ? static_cast<std::uint64_t>(model_.kv.blocks) * draft.block_bytes() : 0);
   }
   std::uint64_t tower_bytes() const { return model_.eyes.tower != nullptr ? model_.eyes.tower->weights().encoder.bytes : 0; }
   std::uint64_t pool_bytes() const { return static_cast<std::uint64_t>(blocks_) * block_bytes(); }  // of one process

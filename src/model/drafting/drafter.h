@@ -39,6 +39,9 @@ class Drafter {
   // Blocks of the first group go where the plan moves them, before its rows. `block_bytes`: of the block's own in a buffer; in those of saves
   // the rest is zero where nothing is written.
   virtual void move(const step::StepPlan& /*plan*/, std::size_t /*block_bytes*/) {}
+
+  // It has failed too often and is not asked again: what it keeps of sequences may go.
+  virtual void give_up() {}
 };
 
 }  // namespace braid::model

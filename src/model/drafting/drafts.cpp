@@ -40,9 +40,14 @@ void Drafts::move(const step::StepPlan& plan, std::size_t block_bytes) {
       asked.drafter->move(plan, block_bytes);
     } catch (...) {
       failure_ = std::current_exception();
-      asked.drafter.reset();
+      give_up(asked);
     }
   }
+}
+
+void Drafts::give_up(Asked& asked) {
+  asked.drafter->give_up();
+  asked.drafter.reset();
 }
 
 void Drafts::clear() {
@@ -97,7 +102,7 @@ void Drafts::ask(Asked& asked) {
     asked.failures = 0;
   } catch (...) {
     failure_ = std::current_exception();
-    if (++asked.failures == kMostFailures) asked.drafter.reset();
+    if (++asked.failures == kMostFailures) give_up(asked);
     return;
   }
   work_.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

@@ -76,6 +76,7 @@ class Drafts {
   void resize(std::size_t room);
   Asked* asked_by(DraftMethod method);
   void ask(Asked& asked);
+  void give_up(Asked& asked);
   void restrict(Row& row, const Slot& slot);
 
   std::int32_t vocab_;

@@ -229,6 +229,11 @@ void ModelDrafter::add_moves(const step::StepPlan& plan, std::size_t block_bytes
   }
 }
 
+void ModelDrafter::give_up() {
+  model_->give_back_kv();
+  has_given_up_.store(true, std::memory_order_release);
+}
+
 void ModelDrafter::move(const step::StepPlan& plan, std::size_t block_bytes) {
   if (map_ != nullptr) return;
   plan_.clear();

@@ -10,6 +10,7 @@
 #include "model/drafting/token_map.h"
 #include "step/step.h"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -45,6 +46,10 @@ class ModelDrafter final : public Drafter {
   void draft(std::span<DraftWish> wishes) override;
   std::size_t saved_bytes() const override;
   void move(const step::StepPlan& plan, std::size_t block_bytes) override;
+  void give_up() override;
+
+  // Its pool's memory is the system's again. Any thread.
+  bool has_given_up() const { return has_given_up_.load(std::memory_order_acquire); }
 
  private:
   static constexpr std::int32_t kCatchUp = 512;  // tokens of a step, of all sequences
@@ -96,6 +101,7 @@ class ModelDrafter final : public Drafter {
   std::vector<Guessed> guessed_;          // likewise
   Confidence confidence_;
   std::uint64_t step_ = 0;
+  std::atomic<bool> has_given_up_{false};
   std::vector<Going> going_;  // parallel to the plan's rows
   step::StepPlan plan_;
   step::StepResult result_;
