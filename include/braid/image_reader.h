@@ -21,6 +21,9 @@ enum class ImageDetail : std::uint8_t {
 struct ImageWish {
   ImageDetail detail = ImageDetail::kAuto;
   std::int32_t place = 0;  // among the images of its conversation
+  bool is_alone = true;    // there are no others
+
+  bool operator==(const ImageWish&) const = default;
 };
 
 struct ReadImage {

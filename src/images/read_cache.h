@@ -20,9 +20,7 @@ struct ReadKey {
   ImageWish wish;
 
   static ReadKey of(std::string_view file, const ImageWish& wish);
-  bool operator==(const ReadKey& other) const {
-    return digest == other.digest && wish.detail == other.wish.detail && wish.place == other.wish.place;
-  }
+  bool operator==(const ReadKey& other) const = default;
 };
 
 // Any thread.

@@ -204,7 +204,8 @@ TEST(Processors, RefuseOrBoundExtremeShapes) {
     const Result<Family> family = family_named(name.c_str());
     ASSERT_TRUE(family);
     for (const Size size : {Size{1, 30'000}, Size{30'000, 1}, Size{1, 1}, Size{3, 2}}) {
-      const Result<Prepared> prepared = family->processor->prepare(Picture::empty(size.height, size.width), {});
+      const bool is_alone = size.area() != 30'000 || size.height > 1;
+      const Result<Prepared> prepared = family->processor->prepare(Picture::empty(size.height, size.width), {.is_alone = is_alone});
       if (!prepared) {
         EXPECT_EQ(prepared.error().code, ErrorCode::kInvalidArgument);
         continue;
@@ -216,6 +217,39 @@ TEST(Processors, RefuseOrBoundExtremeShapes) {
       EXPECT_EQ(prepared->pixels.values.size(), values);
     }
   }
+}
+
+// LLaVA-OneVision cuts an image into tiles that is alone; of several each is one tile, on a square of the mean colour.
+TEST(Processors, OfSeveralImagesOneVisionShowsEachAsAWhole) {
+  const Result<Settings> settings = Settings::read(
+      R"({"image_processor_type":"LlavaOnevisionImageProcessor","size":{"height":56,"width":56},"image_grid_pinpoints":[[56,56],[112,112]]})",
+      R"({"num_image_tokens":16})", "{}");
+  ASSERT_TRUE(settings);
+  const Result<Family> family = make_family(*settings);
+  ASSERT_TRUE(family);
+  const Result<Picture> picture = decode(test::picture_file("large.png"));
+  ASSERT_TRUE(picture);
+  ASSERT_NE(picture->width, picture->height);
+  const std::int32_t side = std::max(picture->height, picture->width);
+  Picture square = Picture::empty(side, side);
+  for (std::size_t i = 0; i < square.values.size(); i += 3) {
+    square.values[i] = 122;
+    square.values[i + 1] = 116;
+    square.values[i + 2] = 104;
+  }
+  const std::int32_t top = (side - picture->height) / 2;
+  const std::int32_t left = (side - picture->width) / 2;
+  for (std::int32_t y = 0; y < picture->height; ++y)
+    std::copy_n(picture->row(y), std::size_t{3} * static_cast<std::size_t>(picture->width), square.row(top + y) + std::ptrdiff_t{left} * 3);
+  const Result<Prepared> alone = family->processor->prepare(square, {});
+  const Result<Prepared> whole = family->processor->prepare(*picture, {.is_alone = false});
+  ASSERT_TRUE(alone && whole);
+  EXPECT_GT(alone->pixels.tiles.size(), 1U);
+  ASSERT_EQ(whole->pixels.tiles.size(), 1U);
+  EXPECT_EQ(whole->pixels.overview, -1);
+  EXPECT_EQ(whole->pixels.vectors, 17) << "and what ends its rows";
+  const std::vector<float> overview(alone->pixels.values.begin(), alone->pixels.values.begin() + std::ptrdiff_t{3} * 56 * 56);
+  EXPECT_EQ(whole->pixels.values, overview);
 }
 
 TEST(Processors, ThoseThatAreUnknownAreNamed) {

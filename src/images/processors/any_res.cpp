@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -59,14 +60,52 @@ struct AnyRes {
   std::int32_t patches = 0;     // of a tile's side
   std::int32_t others = 0;      // vectors of the overview besides those of its patches
   std::int32_t most_tiles = 0;  // as many vectors as so many tiles have, at most; 0: no bound
+  // Around a picture that is not square, of several, which are shown whole; none: each is shown as if it were alone.
+  std::optional<std::array<std::uint8_t, 3>> ground;
   std::string mark;
 };
+
+// As large as its square may be: what transformers would make a larger one of is made smaller first.
+Size within_square(Size size) {
+  constexpr double kSquareSide = 7000.0;
+  const double scale = std::min(1.0, kSquareSide / std::max(size.height, size.width));
+  return {std::max(1, static_cast<std::int32_t>(size.height * scale)), std::max(1, static_cast<std::int32_t>(size.width * scale))};
+}
+
+// In the middle of a square.
+Picture on_square(const Picture& picture, const std::array<std::uint8_t, 3>& ground) {
+  const std::int32_t side = std::max(picture.height, picture.width);
+  Picture out = Picture::empty(side, side);
+  for (std::size_t i = 0; i < out.values.size(); ++i) out.values[i] = ground[i % 3];
+  const std::int32_t top = (side - picture.height) / 2;
+  const std::ptrdiff_t left = std::ptrdiff_t{(side - picture.width) / 2} * 3;
+  for (std::int32_t y = 0; y < picture.height; ++y) std::copy_n(picture.row(y), std::size_t{3} * picture.width, out.row(top + y) + left);
+  return out;
+}
 
 class AnyResProcessor final : public Processor {
  public:
   AnyResProcessor(PictureRules rules, AnyRes shape) : rules_(rules), shape_(std::move(shape)) {}
 
-  Result<Prepared> prepare(const Picture& picture, const ImageWish&) const override {
+  Result<Prepared> prepare(const Picture& picture, const ImageWish& wish) const override {
+    return shape_.ground && !wish.is_alone ? prepare_whole(picture) : prepare_tiles(picture);
+  }
+
+ private:
+  // A tile, and what ends its rows.
+  Result<Prepared> prepare_whole(const Picture& picture) const {
+    const Result<Picture> bounded = resized(picture, within_square(picture.size()), rules_.kernel);
+    if (!bounded) return bounded.error();
+    const Result<Picture> work = resized(on_square(*bounded, *shape_.ground), shape_.tile, rules_.kernel);
+    if (!work) return work.error();
+    Prepared out;
+    add_tile(out.pixels, rules_, *work);
+    out.pixels.vectors = shape_.patches * shape_.patches + shape_.others + 1;
+    out.text = repeated(shape_.mark, out.pixels.vectors);
+    return out;
+  }
+
+  Result<Prepared> prepare_tiles(const Picture& picture) const {
     const Size whole = best_size(picture.size(), shape_.sizes);
     const Size inner = fitted(picture.size(), whole);
     const Result<Picture> overview = resized(picture, shape_.tile, rules_.kernel);
@@ -84,7 +123,6 @@ class AnyResProcessor final : public Processor {
     return out;
   }
 
- private:
   // Of the tiles together: one for each patch and one at the end of each row.
   std::int32_t tile_vectors(Size picture, const Pixels& pixels) const {
     Size grid = without_bars(picture, {shape_.patches * pixels.grid_rows, shape_.patches * pixels.grid_columns});
@@ -159,6 +197,10 @@ Result<Family> make_llava_onevision(const Settings& settings) {
       vectors - shape.patches * shape.patches - (settings.words.text("vision_feature_select_strategy", "full") == "default" ? 1 : 0);
   const std::string bound = settings.words.text("vision_aspect_ratio", settings.model.text("vision_aspect_ratio", "anyres_max_9"));
   shape.most_tiles = bound.starts_with("anyres_max_") ? std::atoi(bound.c_str() + 11) : 9;
+  shape.ground.emplace();
+  const std::vector<double> mean = settings.pictures.numbers("image_mean");
+  for (std::size_t c = 0; c < 3; ++c)
+    (*shape.ground)[c] = static_cast<std::uint8_t>(std::clamp(mean.size() == 3 ? mean[c] : double{kClipMean[c]}, 0.0, 1.0) * 255);
   shape.mark = settings.vector_mark("<image>");
   const Result<void> possible = check(shape);
   if (!possible) return possible.error();

@@ -93,7 +93,7 @@ Result<void> read_images(const ServedModel& model, GenerationCall& call) {
     wish::ShownImage& image = call.images[i];
     if (image.file.empty())
       return invalid_argument(fmt::format("'{}' is not fetched for this: give the image as a data: URL", image.path), image.path);
-    Result<ReadImage> read = model.images->read(image.file, {image.detail, static_cast<std::int32_t>(i)});
+    Result<ReadImage> read = model.images->read(image.file, {image.detail, static_cast<std::int32_t>(i), call.images.size() == 1});
     if (!read) {
       Error error = read.error();
       error.message = fmt::format("'{}': {}", image.path, error.message);
