@@ -1,6 +1,7 @@
 // What a file with an image tower says of its processor, as the folder that it was made of would say it.
 #include "images/reader.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <fmt/format.h>
@@ -95,6 +96,13 @@ Texts llava(const Metadata& file, std::int64_t size) {
   return out;
 }
 
+Texts kimi(const Metadata& file, std::int64_t patch, std::int64_t merge) {
+  Texts out{common(file, "Kimi_K25ImageProcessor") + fmt::format(R"(,"merge_size":{})", merge)};
+  const std::int64_t most = file.number("image_max_pixels", 0) / std::max<std::int64_t>(1, patch * patch);
+  if (most > 0) out.pictures += fmt::format(R"(,"max_patches":{})", most);
+  return out;
+}
+
 Texts of_projector(const Metadata& file, std::string_view type) {
   const std::int64_t size = file.number("image_size", 336);
   const std::int64_t patch = file.number("patch_size", 14);
@@ -119,7 +127,12 @@ Texts of_projector(const Metadata& file, std::string_view type) {
     return {common(file, "Qwen2VLImageProcessor") + fmt::format(R"(,"merge_size":{})", file.number("spatial_merge_size", 2))};
   if (type == "lfm2")
     return {common(file, "Lfm2VlImageProcessor") + fmt::format(R"(,"encoder_patch_size":{},"downsample_factor":{})", patch, scale)};
-  if (type == "kimik25") return {common(file, "Kimi_K25ImageProcessor")};
+  if (type == "gemma4v")
+    return {common(file, "Gemma4ImageProcessor") + fmt::format(R"(,"pooling_kernel_size":{})", file.number("projector.scale_factor", 3))};
+  if (type == "kimik25") return kimi(file, patch, scale);
+  if (type == "minicpmv4_6")
+    return {common(file, "MiniCPMV4_6ImageProcessor") + fmt::format(R"(,"scale_resolution":{},"downsample_mode":"{}")", size,
+                                                                    file.number("projector.scale_factor", 4) == 2 ? "4x" : "16x")};
   return {};
 }
 

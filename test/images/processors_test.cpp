@@ -1,6 +1,7 @@
 // Pixels and prompts against those of transformers' processors, from the same files.
 #include "images/decode.h"
 #include "images/processors/families.h"
+#include "images/reader.h"
 #include "images/reference.h"
 
 #include <algorithm>
@@ -250,6 +251,50 @@ TEST(Processors, OfSeveralImagesOneVisionShowsEachAsAWhole) {
   EXPECT_EQ(whole->pixels.vectors, 17) << "and what ends its rows";
   const std::vector<float> overview(alone->pixels.values.begin(), alone->pixels.values.begin() + std::ptrdiff_t{3} * 56 * 56);
   EXPECT_EQ(whole->pixels.values, overview);
+}
+
+files::GgufFile mmproj_file(const char* projector, std::vector<std::pair<std::string, files::GgufValue>> more) {
+  files::GgufContents contents;
+  contents.metadata = {{"general.architecture", std::string("clip")},
+                       {"clip.vision.projector_type", std::string(projector)},
+                       {"clip.vision.image_mean", files::GgufArray{std::vector<double>{0.5, 0.5, 0.5}}},
+                       {"clip.vision.image_std", files::GgufArray{std::vector<double>{0.5, 0.5, 0.5}}}};
+  contents.metadata.insert(contents.metadata.end(), more.begin(), more.end());
+  return files::GgufFile::from_contents(std::move(contents));
+}
+
+// What a folder's processor makes of a picture, those that are made of the metadata of llama.cpp's files make of it too.
+TEST(Processors, OfFilesWithATowerAreThoseOfTheirFolders) {
+  const auto number = [](std::uint64_t value) { return files::GgufValue(value); };
+  const std::vector<std::pair<const char*, files::GgufFile>> files = [&] {
+    std::vector<std::pair<const char*, files::GgufFile>> made;
+    made.emplace_back("gemma4", mmproj_file("gemma4v", {{"clip.vision.patch_size", number(16)}, {"clip.vision.image_size", number(224)}}));
+    made.emplace_back("minicpm_v", mmproj_file("minicpmv4_6", {{"clip.vision.patch_size", number(14)},
+                                                               {"clip.vision.image_size", number(448)},
+                                                               {"clip.vision.projector.scale_factor", number(4)}}));
+    made.emplace_back("kimi_k25", mmproj_file("kimik25", {{"clip.vision.patch_size", number(14)},
+                                                          {"clip.vision.projector.scale_factor", number(2)},
+                                                          {"clip.vision.image_max_pixels", number(16'384 * 196)}}));
+    return made;
+  }();
+  const Result<Settings> kimi = Settings::read(R"({"image_processor_type":"Kimi_K25ImageProcessor","patch_size":14})", "", "{}");
+  ASSERT_TRUE(kimi);
+  const Result<Picture> picture = decode(test::picture_file("large.png"));
+  ASSERT_TRUE(picture);
+  for (const auto& [name, file] : files) {
+    SCOPED_TRACE(name);
+    const Result<Family> own = std::string_view(name) == "kimi_k25" ? make_family(*kimi) : family_named(name);
+    ASSERT_TRUE(own);
+    const Result<Settings> settings = mmproj_settings(file);
+    ASSERT_TRUE(settings) << settings.error().message;
+    const Result<Family> family = make_family(*settings);
+    ASSERT_TRUE(family);
+    const Result<Prepared> expected = own->processor->prepare(*picture, {});
+    const Result<Prepared> prepared = family->processor->prepare(*picture, {});
+    ASSERT_TRUE(expected && prepared);
+    EXPECT_EQ(prepared->text, expected->text);
+    EXPECT_EQ(prepared->pixels.values, expected->pixels.values);
+  }
 }
 
 TEST(Processors, ThoseThatAreUnknownAreNamed) {

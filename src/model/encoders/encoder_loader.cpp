@@ -86,9 +86,16 @@ EncoderMatrix EncoderLoader::matrix(const EncoderLinear& own, const EncoderShape
 }
 
 EncoderLimits EncoderLoader::limits(const std::string& prefix) {
+  // Which a GGUF file has as a vector of one.
   const auto one = [&](const char* name) {
-    const std::vector<float> value = need(prefix + name, {});
-    return value.size() == 1 ? value.front() : 0.0F;
+    if (error) return 0.0F;
+    const auto tensor = tensors_.read(prefix + name);
+    if (!tensor) {
+      error = tensor.error();
+    } else if (tensor->values.size() != 1) {
+      error = Error{ErrorCode::kBadFile, fmt::format("the tensor '{}{}' is no number", prefix, name), {}};
+    }
+    return error ? 0.0F : tensor->values.front();
   };
   return {one("input_min"), one("input_max"), one("output_min"), one("output_max")};
 }

@@ -9,16 +9,6 @@
 namespace braid::model {
 namespace {
 
-// Gemma's heads have two halves, which turn by column and by row, each in pairs half of it apart. Here pairs lie half a head apart, those that
-// turn by rows first.
-std::vector<std::int32_t> gemma_head_order(std::int32_t head_dim) {
-  const std::int32_t quarter = head_dim / 4;
-  std::vector<std::int32_t> order;
-  for (const std::int32_t begin : {2 * quarter, 0, 3 * quarter, quarter})
-    for (std::int32_t i = 0; i < quarter; ++i) order.push_back(begin + i);
-  return order;
-}
-
 EncoderLinear clipped_linear(const std::string& name, std::int64_t outputs, std::int64_t inputs, bool is_clipped) {
   EncoderLinear linear = linear_of(name + ".linear", outputs, inputs);
   if (is_clipped) linear.limits = name + ".";
@@ -63,6 +53,16 @@ void add_gemma4_layers(TowerShape& tower, TowerFolder& in, const std::string& pr
 }
 
 }  // namespace
+
+// Gemma's heads have two halves, which turn by column and by row, each in pairs half of it apart. Here pairs lie half a head apart, those that
+// turn by rows first.
+std::vector<std::int32_t> gemma_head_order(std::int32_t head_dim) {
+  const std::int32_t quarter = head_dim / 4;
+  std::vector<std::int32_t> order;
+  for (const std::int32_t begin : {2 * quarter, 0, 3 * quarter, quarter})
+    for (std::int32_t i = 0; i < quarter; ++i) order.push_back(begin + i);
+  return order;
+}
 
 TowerShape gemma4_tower(TowerFolder& in) {
   const std::string prefix = in.prefix_of("patch_embedder.input_proj.weight");

@@ -82,7 +82,7 @@ void scale_rows_by(TowerShape& tower, const std::string& product, const std::str
 }
 
 // As many as the file says and has: of LLaVA's the last one, which nobody reads, is left out.
-void read_blocks(Mmproj& in, bool rms) {
+void read_blocks(Mmproj& in, bool rms, bool norms_heads) {
   TowerShape& tower = in.tower;
   const std::int64_t width = tower.encoder.width;
   const std::int64_t inner = in.keys.size("feed_forward_length", std::nullopt);
@@ -108,12 +108,22 @@ void read_blocks(Mmproj& in, bool rms) {
     const bool swapped = in.inputs(own + "ffn_up.weight") == inner && in.inputs(own + "ffn_down.weight") == width && inner != width;
     layer.up = linear_of(own + (swapped ? "ffn_down" : "ffn_up"), inner, width);
     layer.down = linear_of(own + (swapped ? "ffn_up" : "ffn_down"), width, inner);
-    if (in.has(own + "attn_q_norm.weight"))
+    if (in.has(own + "attn_q_norm.weight") && !norms_heads)
       in.keys.fail(ErrorCode::kUnsupported, "the tower norms queries and keys, which this build cannot compute");
     if (in.has(own + "ls1.weight")) scale_rows_by(tower, own + "attn_out", own + "ls1.weight");
     if (in.has(own + "ls2.weight")) scale_rows_by(tower, own + (swapped ? "ffn_up" : "ffn_down"), own + "ls2.weight");
   }
   if (in.has("v.post_ln.weight")) tower.encoder.final_norm = in.norm("v.post_ln", rms);
+}
+
+// Of tables that are stored with more than two dimensions.
+void take_all_places(Mmproj& in) {
+  const files::GgufTensor* const table = in.file.tensor("v.position_embd.weight");
+  std::int64_t places = 1;
+  for (std::size_t i = 1; table != nullptr && i < table->shape.size(); ++i)
+    places = std::min<std::int64_t>(places * table->shape[i], 1 << 24);
+  in.tower.encoder.context = static_cast<std::int32_t>(table != nullptr ? places : 0);
+  in.tower.forms.push_back({.name = "v.position_embd.weight", .kind = TensorForm::Kind::kColumns, .count = in.tower.encoder.width});
 }
 
 std::int32_t side_of(Mmproj& in, std::string_view key, std::uint64_t fallback) { return in.keys.size(key, fallback, 64); }
@@ -140,6 +150,66 @@ void finish_gemma3(Mmproj& in) {
   tower.both_ways = true;
 }
 
+// Of each product what its file has, whose limits lie beside it.
+void hold_within_limits(const Mmproj& in, EncoderLinear& linear) {
+  constexpr std::string_view kWeight = "weight";
+  const std::string own = linear.weight.substr(0, linear.weight.size() - kWeight.size());
+  if (linear && in.has(own + "input_min")) linear.limits = own;
+}
+
+void finish_gemma4_layer(Mmproj& in, const std::string& own, EncoderLayer& layer) {
+  EncoderShape& encoder = in.tower.encoder;
+  const std::int64_t kv_width = std::int64_t{encoder.kv_heads} * encoder.head_dim;
+  layer.key.outputs = layer.value.outputs = kv_width;
+  layer.query_norm = rms_norm_of(own + "attn_q_norm", 0.0F);
+  layer.key_norm = rms_norm_of(own + "attn_k_norm", 0.0F);
+  layer.value_norm = {.weight = {}, .bias = {}, .rms = true, .plain = true};
+  layer.after_attention = rms_norm_of(own + "attn_post_norm", 0.0F);
+  layer.after_feed_forward = rms_norm_of(own + "ffn_post_norm", 0.0F);
+  for (EncoderLinear* linear : {&layer.query, &layer.key, &layer.value, &layer.out, &layer.gate, &layer.up, &layer.down})
+    hold_within_limits(in, *linear);
+  const auto reorder = [&](const std::string& name, std::int64_t rows) {
+    in.tower.forms.push_back(
+        {.name = name, .kind = TensorForm::Kind::kHeadOrder, .count = rows, .order = gemma_head_order(encoder.head_dim)});
+  };
+  reorder(layer.query.weight, encoder.width);
+  reorder(layer.key.weight, kv_width);
+  reorder(layer.query_norm.weight, encoder.head_dim);
+  reorder(layer.key_norm.weight, encoder.head_dim);
+  if (in.has(own + "out_scale.weight"))
+    in.keys.fail(ErrorCode::kUnsupported, "the tower scales what its layers give, which this build cannot compute");
+}
+
+// What the file leaves out is the same in all of this family.
+void finish_gemma4(Mmproj& in) {
+  TowerShape& tower = in.tower;
+  EncoderShape& encoder = tower.encoder;
+  encoder.activation = EncoderActivation::kGeluTanh;
+  encoder.score_scale = 1.0F;
+  encoder.kv_heads = static_cast<std::int32_t>(in.outputs("v.blk.0.attn_k.weight") / std::max(1, encoder.head_dim));
+  if (encoder.kv_heads < 1 || encoder.heads % encoder.kv_heads != 0)
+    return in.keys.fail(ErrorCode::kBadFile, fmt::format("{} heads of queries belong to {} of keys", encoder.heads, encoder.kv_heads));
+  for (std::size_t i = 0; i < encoder.layers.size(); ++i) finish_gemma4_layer(in, fmt::format("v.blk.{}.", i), encoder.layers[i]);
+  tower.pixel_scale = 2.0F;
+  tower.pixel_shift = -1.0F;
+  tower.places = PatchPlaces::kCrossed;
+  take_all_places(in);
+  tower.rotation = PatchRotation{.base = 100.0};
+  ConnectorShape& connector = tower.connector;
+  connector.side = side_of(in, "projector.scale_factor", 3);
+  connector.averages = true;
+  connector.scale = std::sqrt(static_cast<float>(encoder.width));
+  if (in.has("v.std_bias")) connector.less = "v.std_bias";
+  if (in.has("v.std_scale")) connector.times = "v.std_scale";
+  connector.epsilon = encoder.epsilon;
+  connector.after = {.weight = {}, .bias = {}, .rms = true, .plain = true};
+  connector.dense.push_back({in.linear("mm.input_projection"), EncoderActivation::kNone});
+  hold_within_limits(in, connector.dense.back().linear);
+  // Of the language models that it belongs to, E2B and E4B see an image's tokens as they see text; their width tells which they are.
+  const std::int64_t text_width = tower.vector_width();
+  tower.both_ways = text_width != 1536 && text_width != 2560;
+}
+
 void finish_idefics3(Mmproj& in) {
   in.tower.connector.side = side_of(in, "projector.scale_factor", 2);
   in.tower.connector.dense.push_back({in.linear("mm.model.fc"), EncoderActivation::kNone});
@@ -150,6 +220,77 @@ void finish_internvl(Mmproj& in) {
   in.tower.connector.side = side_of(in, "projector.scale_factor", 2);
   in.tower.connector.after = in.norm("mm.model.mlp.0");
   in.add_products("mm.model.mlp.1", "mm.model.mlp.3");
+}
+
+// The converter has put the pairs of a head that turn by columns before those that turn by rows; here pairs lie half a head apart, those that
+// turn by rows first.
+std::vector<std::int32_t> parted_head_order(std::int32_t head_dim) {
+  std::vector<std::int32_t> order;
+  for (const std::int32_t of_pair : {0, 1})
+    for (const std::int32_t by_row : {1, 0})
+      for (std::int32_t i = 0; i < head_dim / 4; ++i) order.push_back(by_row * (head_dim / 2) + 2 * i + of_pair);
+  return order;
+}
+
+// The file's epsilon is that of the connector.
+void finish_kimi(Mmproj& in) {
+  TowerShape& tower = in.tower;
+  tower.connector.side = side_of(in, "projector.scale_factor", 2);
+  tower.connector.epsilon = std::exchange(tower.encoder.epsilon, 1e-5);
+  tower.encoder.activation = EncoderActivation::kGeluTanh;
+  tower.places = PatchPlaces::kCubic;
+  take_all_places(in);
+  tower.rotation = PatchRotation{};
+  for (std::size_t i = 0; i < tower.encoder.layers.size(); ++i)
+    for (const char* part : {"weight", "bias"})
+      tower.forms.push_back({.name = fmt::format("v.blk.{}.attn_qkv.{}", i, part),
+                             .kind = TensorForm::Kind::kHeadOrder,
+                             .count = 2 * tower.encoder.width,
+                             .order = parted_head_order(tower.encoder.head_dim)});
+  tower.connector.before = in.norm("mm.input_norm");
+  in.add_products("mm.1", "mm.2");
+}
+
+// Attention within squares, and what makes one of each, behind the layer that wa_layer_indexes names.
+void add_merged_squares(Mmproj& in) {
+  TowerShape& tower = in.tower;
+  const std::int64_t width = tower.encoder.width;
+  const std::size_t layers = tower.encoder.layers.size();
+  const std::vector<std::int32_t> named = in.keys.sizes("wa_layer_indexes", 1, 6, std::max<std::size_t>(1, layers) - 1);
+  if (in.keys.error) return;
+  if (std::cmp_greater_equal(named.front(), layers))
+    return in.keys.fail(ErrorCode::kBadFile, "wa_layer_indexes names no layer of the tower");
+  EncoderLayer layer;
+  layer.before_attention = in.norm("v.vit_merger.ln1");
+  layer.query = linear_of("v.vit_merger.attn_q", width, width);
+  layer.key = linear_of("v.vit_merger.attn_k", width, width);
+  layer.value = linear_of("v.vit_merger.attn_v", width, width);
+  layer.out = linear_of("v.vit_merger.attn_out", width, width);
+  layer.within_parts = true;
+  const std::int32_t behind = named.front() + 1;
+  tower.encoder.layers.insert(tower.encoder.layers.begin() + behind, std::move(layer));
+  tower.window = 1;
+  TowerReduction& reduction = tower.reduction.emplace();
+  reduction.layers = behind + 1;
+  reduction.squares.side = tower.connector.side;
+  reduction.squares.epsilon = tower.encoder.epsilon;
+  reduction.squares.after = in.norm("v.vit_merger.ds_ln");
+  reduction.squares.dense = {{in.linear("v.vit_merger.ds_ffn_up"), EncoderActivation::kGeluTanh},
+                             {in.linear("v.vit_merger.ds_ffn_down"), EncoderActivation::kNone}};
+  reduction.squares.adds_mean = true;
+}
+
+// MiniCPM-V 4.6: squares of four patches become a vector, or squares of four such.
+void finish_minicpm(Mmproj& in) {
+  TowerShape& tower = in.tower;
+  const std::int32_t side = side_of(in, "projector.scale_factor", 4);
+  if (side != 2 && side != 4) in.keys.fail(ErrorCode::kUnsupported, fmt::format("projector.scale_factor is {}, expected 2 or 4", side));
+  tower.places = PatchPlaces::kNearest;
+  tower.connector.side = 2;
+  if (side == 4) add_merged_squares(in);
+  tower.connector.epsilon = 1e-6;
+  tower.connector.after = in.norm("mm.input_norm");
+  in.add_products("mm.up", "mm.down");
 }
 
 void finish_lfm2(Mmproj& in) {
@@ -214,15 +355,19 @@ void finish_qwen3(Mmproj& in) {
 struct Kind {
   std::string_view projector;
   void (*finish)(Mmproj& in);
-  bool rms = false;  // the tower's norms
+  bool rms = false;          // the tower's norms
+  bool norms_heads = false;  // queries and keys are normed, and `finish` says how
 };
 
 constexpr std::array kKinds = std::to_array<Kind>({
     {"mlp", finish_llava},
     {"gemma3", finish_gemma3},
+    {"gemma4v", finish_gemma4, true, true},
     {"idefics3", finish_idefics3},
     {"internvl", finish_internvl},
+    {"kimik25", finish_kimi},
     {"lfm2", finish_lfm2},
+    {"minicpmv4_6", finish_minicpm},
     {"pixtral", finish_pixtral, true},
     {"qwen2vl_merger", finish_qwen},
     {"qwen2.5vl_merger", finish_qwen25, true},
@@ -249,7 +394,7 @@ Result<TowerShape> read_tower_gguf(const files::GgufFile& file) {
   read_sizes(in);
   if (in.keys.error) return *in.keys.error;
   read_patches(in);
-  read_blocks(in, kind->rms);
+  read_blocks(in, kind->rms, kind->norms_heads);
   kind->finish(in);
   if (in.tower.rotation) in.tower.encoder.rotary.resize(1);
   in.tower.encoder.family = *projector;

@@ -7,10 +7,12 @@
 #include "model/families/folder_config.h"
 #include "model/images/tower_shape.h"
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace braid::model {
 
@@ -79,5 +81,7 @@ std::int64_t feature_layers(TowerFolder& in, std::int64_t layers, std::int64_t f
 void add_two_layers(TowerShape& tower, TowerFolder& in, const std::string& first, const std::string& second, std::int64_t inputs,
                     std::int64_t inner);
 std::int64_t text_width(TowerFolder& in);
+// TensorForm::order of Gemma 4's heads.
+std::vector<std::int32_t> gemma_head_order(std::int32_t head_dim);
 
 }  // namespace braid::model
