@@ -398,6 +398,9 @@ def gemma4(out, name="gemma4", **more):
     kw = {"pixel_values": px, "image_position_ids": torch.stack([x.flatten(), y.flatten()], -1)[None]}
     both(out, name, m, kw, {"tiles": [[h, w]], "unit": True}, lambda n: A + [tid("<start_of_image>")] + [soft] * n + [tid("<end_of_image>")] + Z, soft,
          T.Gemma4ImageProcessor(patch_size=16, pooling_kernel_size=3, max_soft_tokens=70))
+    # What its processor writes around an image are tokens of its own.
+    words = (out / name / "tokenizer.json").read_text()
+    (out / name / "tokenizer.json").write_text(words.replace('"<start_of_image>"', '"<|image>"').replace('"<end_of_image>"', '"<image|>"'))
 
 
 def gemma4_small(out):
