@@ -4,6 +4,7 @@
 #include "files/hf_folder.h"
 #include "model/families/families.h"
 
+#include <array>
 #include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,10 +14,13 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string error_of(const std::string& config) {
+std::string error_of(const std::string& config, const std::vector<std::string>& tensors = {}) {
   const braid::test::Folder folder;
   std::ofstream(folder / "config.json") << config;
-  const std::vector<std::byte> bytes = files::write_safetensors({});
+  static constexpr std::array<std::byte, 4> kZero{};
+  files::SafeTensors contents;
+  for (const std::string& name : tensors) contents.tensors.emplace(name, files::SafeTensor{"F32", {1}, kZero});
+  const std::vector<std::byte> bytes = files::write_safetensors(contents);
   std::ofstream(folder / "model.safetensors")
       .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   const auto read = read_folder(files::HfFolder::open(folder.path()).value());
@@ -58,6 +62,25 @@ TEST(FolderConfigs, OfAnUnknownModelNameTheNearest) {
               HasSubstr("model_type is \"qwen4\", which this build does not know; the nearest are qwen"));
   EXPECT_THAT(error_of(R"({"model_type": "t5"})"), HasSubstr("an encoder-decoder"));
   EXPECT_THAT(error_of(R"({"model_type": "x", "text_config": {"model_type": "olmo4"}})"), HasSubstr("the nearest are olmo"));
+}
+
+TEST(FolderConfigs, OfAnUnknownModelNameWhatItsLayersHave) {
+  const std::vector<std::string> tensors = {"model.embed_tokens.weight",
+                                            "model.layers.0.self_attn.q_proj.weight",
+                                            "model.layers.0.self_attn.rotary_emb.inv_freq",
+                                            "model.layers.0.mlp.up_proj.qweight",
+                                            "model.layers.0.mixer.A_log",
+                                            "model.layers.11.mixer.A_log",
+                                            "model.layers.0.mlp.experts.0.w9.weight",
+                                            "model.layers.0.mlp.experts.10.w9.weight"};
+  EXPECT_THAT(error_of(R"({"model_type": "openelm"})", tensors),
+              testing::EndsWith("; unlike Llama's or GPT's layers its own have mixer.A_log, mlp.experts.*.w9"));
+  EXPECT_THAT(error_of(R"({"model_type": "openelm"})"), testing::Not(HasSubstr("its own have")));
+  std::vector<std::string> many;
+  for (const char c : std::string("abcdefghij")) many.push_back("layers.0." + std::string(3, c));
+  EXPECT_THAT(error_of(R"({"model_type": "openelm"})", many), testing::EndsWith("hhh and 2 more"));
+  const std::vector<std::string> seeing = {"model.language_model.layers.0.ttt.weight", "model.visual.layers.0.vvv.weight"};
+  EXPECT_THAT(error_of(R"({"model_type": "x", "text_config": {"model_type": "y"}})", seeing), testing::EndsWith("its own have ttt"));
 }
 
 }  // namespace

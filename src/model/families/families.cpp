@@ -10,6 +10,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <numeric>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -64,6 +66,15 @@ std::string unknown(std::string_view what, std::string_view name, std::vector<st
                      nearest(name, std::move(known)), all);
 }
 
+// The first of them.
+std::string told(const std::vector<std::string>& parts) {
+  constexpr std::size_t kMost = 8;
+  if (parts.empty()) return "";
+  const std::span<const std::string> first(parts.data(), std::min(kMost, parts.size()));
+  const std::string more = parts.size() > kMost ? fmt::format(" and {} more", parts.size() - kMost) : "";
+  return fmt::format("; unlike Llama's or GPT's layers its own have {}{}", fmt::join(first, ", "), more);
+}
+
 std::vector<std::string_view> architectures() {
   std::vector<std::string_view> names;
   for (const Family* family : kFamilies) names.push_back(family->architecture);
@@ -108,7 +119,8 @@ Result<files::GgufContents> read_folder_with(const files::HfFolder& folder, cons
   };
   const auto* family = std::ranges::find_if(kFamilies, reads);
   if (family == kFamilies.end()) {
-    config.fail(ErrorCode::kUnsupported, unknown("model_type", config.model_type(), folder_types()));
+    config.fail(ErrorCode::kUnsupported,
+                unknown("model_type", config.model_type(), folder_types()) + told(unknown_parts(folder, config.is_wrapped())));
     return *config.error;
   }
   if (config.flag({"is_encoder_decoder"}, false))

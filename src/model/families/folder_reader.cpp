@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <numeric>
 #include <optional>
+#include <set>
 
 namespace braid::model {
 namespace {
@@ -117,7 +118,34 @@ std::optional<std::string_view> look_up(std::span<const Pair> names, std::string
   return found == names.end() ? std::nullopt : std::optional(found->second);
 }
 
+bool is_useless(std::string_view name) {
+  return std::ranges::any_of(kUseless, [&](std::string_view useless) { return name.ends_with(useless); });
+}
+
+// Tensors of quantised matrices lie one name deeper.
+bool is_common(std::string_view part) { return look_up(kLayerNames, part) || look_up(kLayerNames, part.substr(0, part.rfind('.'))); }
+
 }  // namespace
+
+std::vector<std::string> unknown_parts(const files::HfFolder& folder, bool wrapped) {
+  std::set<std::string> parts;
+  for (const auto& [stored, tensor] : folder.tensors()) {
+    const std::optional<std::string> name = wrapped ? text_name(stored) : std::optional(stored);
+    if (!name || is_useless(*name)) continue;
+    const bool usual = name->ends_with(".weight") || name->ends_with(".bias");
+    const Place place = place_of(std::string_view(*name).substr(0, usual ? name->rfind('.') : std::string::npos));
+    if (!place.layer || is_common(place.rest)) continue;
+    std::string part;  // digits that are a name of their own become "*"
+    for (const char c : place.rest) {
+      const bool begins = part.empty() || part.ends_with('.');
+      const bool digit = std::isdigit(static_cast<unsigned char>(c)) != 0;
+      if (digit && part.ends_with('*')) continue;
+      part += digit && begins ? '*' : c;
+    }
+    parts.insert(std::move(part));
+  }
+  return {parts.begin(), parts.end()};
+}
 
 RowOrder paired_rows(std::int32_t heads, std::int32_t head_dim, std::int32_t rotated) {
   if (rotated == 0) rotated = head_dim;
@@ -160,7 +188,7 @@ FolderReader::FolderReader(const files::HfFolder& folder, FolderConfig own_confi
   };
   for (const auto& [name, stored] : folder.tensors()) {
     if (quantized.used.contains(name)) continue;
-    if (std::ranges::any_of(kUseless, [&name = name](std::string_view useless) { return name.ends_with(useless); })) continue;
+    if (is_useless(name)) continue;
     if (const auto own = own_name(name)) add_stored(*own, stored);
   }
   for (const auto& [name, coded] : quantized.matrices)

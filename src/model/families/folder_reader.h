@@ -30,6 +30,9 @@ RowOrder ungrouped_rows(std::int32_t heads, std::int32_t kv_heads, std::int32_t 
 
 RowOrder consecutive_rows(std::int32_t first, std::int32_t count);
 
+// What is in the folder's layers and neither in Llama's nor in GPT's ("mlp.experts.*.w9"), each once. `wrapped`: text lies beside images.
+std::vector<std::string> unknown_parts(const files::HfFolder& folder, bool wrapped);
+
 class FolderReader {
  public:
   using Names = std::span<const std::pair<std::string_view, std::string_view>>;
