@@ -168,6 +168,12 @@ std::string error_with_config(const std::string& name, const std::string& from, 
   });
 }
 
+TEST(PrequantizedNotes, SayWhereActOrderIsWhy) {
+  const auto notes = [](const std::string& name) { return matrices_of(files::HfFolder::open(prequantized_path(name)).value()).notes; };
+  EXPECT_THAT(notes("gptq4-act-order"), testing::ElementsAre(HasSubstr("(7 for act-order, in which no type of blocks")));
+  EXPECT_THAT(notes("mlx-nvfp4"), testing::ElementsAre(testing::Not(HasSubstr("act-order"))));
+}
+
 TEST(PrequantizedErrors, NameThePartThatIsMissing) {
   const std::string stem = "model.layers.0.mlp.up_proj";
   for (const auto& [folder, part] : {std::pair<std::string, std::string>{"mlx4", "weight"},

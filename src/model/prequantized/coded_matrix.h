@@ -69,6 +69,7 @@ class CodedMatrix : public files::CodedRows {
   std::vector<std::span<const std::byte>> other_bytes() const override;
 
   std::int64_t columns() const { return parts_.columns; }
+  bool orders_inputs() const { return !parts_.group_of.empty(); }  // so that those of a scale do not lie side by side
   std::span<const std::byte> code_bytes() const { return parts_.codes.bytes; }
   // What encode() writes: the smallest type that has every value exactly; failing that, 8 bits or bf16.
   kernels::WeightType type() const { return type_; }

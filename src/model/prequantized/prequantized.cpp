@@ -24,6 +24,7 @@ constexpr std::string_view kSayNothing[] = {
 void add_notes(Prequantized& out) {
   struct Held {
     int matrices = 0;
+    int ordered = 0;
     double worst = 0.0;
   };
   std::map<kernels::WeightType, Held> held;
@@ -31,14 +32,17 @@ void add_notes(Prequantized& out) {
     Held& own = held[matrix->type()];
     const double error = matrix->error();
     if (error > 0.0) ++own.matrices;
+    if (error > 0.0 && matrix->orders_inputs()) ++own.ordered;
     own.worst = std::max(own.worst, error);
   }
   for (const auto& [type, own] : held)
     if (own.matrices > 0)
       out.notes.push_back(fmt::format(
-          "{} quantised matrices are held as {}, whose values differ by up to {:.2g}% of theirs (root mean square); --dtype f32 "
+          "{} quantised matrices are held as {}{}, whose values differ by up to {:.2g}% of theirs (root mean square); --dtype f32 "
           "computes with them exactly",
-          own.matrices, kernels::weight_format(type)->name, 100 * own.worst));
+          own.matrices, kernels::weight_format(type)->name,
+          own.ordered > 0 ? fmt::format(" ({} for act-order, in which no type of blocks has its groups)", own.ordered) : "",
+          100 * own.worst));
 }
 
 }  // namespace
