@@ -1,5 +1,6 @@
 // `braid pull, list, show, rm, cp, create, push, status` and so on, with a server and without one.
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
@@ -210,3 +211,21 @@ test("bash completes commands, options and names", async (t) => {
   assert.deepEqual(await complete(["braid", "show", "ba"]), ["base:latest"]);
   for (const shell of ["zsh", "fish"]) assert.match(await command(["completion", shell]), /braid list --names/);
 });
+
+const installed = (program) => spawnSync(program, ["--version"]).error === undefined;
+
+// Where they are installed. Of zsh what the function offers, which the shell itself then matches with what was typed.
+const shells = {
+  fish: (words) => `braid completion fish | source; complete -C "${words.join(" ")}"`,
+  zsh: (words) => `compdef() { }; _files() { }; compadd() { shift; print -rl -- "$@" }; eval "$(braid completion zsh)"; words=(${words.join(" ")}); CURRENT=${words.length}; _braid`,
+};
+for (const [shell, line] of Object.entries(shells))
+  test(`${shell} completes commands, options and names`, { skip: !installed(shell) }, async (t) => {
+    const data = temporaryFolder(t);
+    await commands(t, data)(["create", "base", "-f", modelfile(t, `FROM ${demoFile}\n`)]);
+    const env = { ...process.env, BRAID_DATA_DIR: data, HOME: data, PATH: `${path.dirname(braidBinary)}:${process.env.PATH}` };
+    for (const [words, wanted] of [[["braid", "pu"], "push"], [["braid", "serve", "--data"], "--data-dir"], [["braid", "show", "ba"], "base:latest"]]) {
+      const ended = await run(t, shell, [...(shell === "zsh" ? ["-f"] : []), "-c", line(words)], { env });
+      assert.ok(ended.stdout.split("\n").includes(wanted), `${words.join(" ")}: ${ended.stdout} ${ended.stderr}`);
+    }
+  });
