@@ -1,7 +1,6 @@
 #include "app/conversation.h"
 
 #include "app/chat_tokens.h"
-#include "app/cli/model.h"
 #include "app/sight.h"
 #include "net/generation/prompts.h"
 #include "net/generation/shown_images.h"
@@ -27,29 +26,20 @@ namespace asio = boost::asio;
 
 Value message(const char* role, const std::string& content) { return ValueDict{{"role", role}, {"content", content}}; }
 
-// The parameters that hold here, by Ollama's names; false: it is none of them, or the value is none of its.
-bool set_parameter(GenerationRequest& request, const std::string& name, const Value& value) {
-  const std::optional<double> number = value.number();
-  const auto* whole = value.get_if<std::int64_t>();
-  SamplingParams& sampling = request.sampling;
-  if (name == "num_predict" && whole != nullptr && *whole <= kMostTokens) {
-    request.stop.max_tokens = *whole > 0 ? static_cast<std::int32_t>(*whole) : std::numeric_limits<std::int32_t>::max();
-  } else if (name == "seed" && whole != nullptr && *whole >= 0) {
-    sampling.seed = static_cast<std::uint64_t>(*whole);
-  } else if (name == "top_k" && whole != nullptr && *whole >= 0 && *whole <= kMostTokens) {
-    sampling.top_k = static_cast<std::int32_t>(*whole);
-  } else if (name == "temperature" && number && *number >= 0 && *number <= 100) {
-    sampling.temperature = static_cast<float>(*number);
-  } else if (name == "top_p" && number && *number >= 0 && *number <= 1) {
-    sampling.top_p = static_cast<float>(*number);
-  } else if (name == "min_p" && number && *number >= 0 && *number <= 1) {
-    sampling.min_p = static_cast<float>(*number);
-  } else if (name == "repeat_penalty" && number && *number > 0 && *number <= 10) {
-    sampling.repetition_penalty = static_cast<float>(*number);
-  } else {
-    return false;
-  }
-  return true;
+// What the command line says, beneath the parameters of the chat: where both are silent nothing is changed.
+ValueDict options_of(const RunOptions& said, const ValueDict& parameters) {
+  ValueDict options{{"temperature", said.temperature},
+                    {"top_p", said.top_p},
+                    {"top_k", std::int64_t{said.top_k}},
+                    {"min_p", said.min_p},
+                    {"repeat_penalty", 1.0},
+                    {"num_predict", std::int64_t{said.max_tokens > 0 ? said.max_tokens : -1}}};
+  for (const auto& [name, value] : parameters)
+    if (Value* known = find_member(options, name); known != nullptr)
+      *known = value;
+    else
+      options.emplace_back(name, value);
+  return options;
 }
 
 std::uint64_t draw_seed() {
@@ -73,11 +63,26 @@ Conversation::~Conversation() {
 }
 
 Result<void> Conversation::check_parameter(const std::string& name, const Value& value) const {
-  GenerationRequest unused;
-  if (set_parameter(unused, name, value)) return {};
-  return invalid_argument(fmt::format(
-      "'{}' is no parameter here, or not with that value; there are temperature, top_p, top_k, min_p, repeat_penalty, num_predict and seed",
-      name));
+  ServedModel strict = model();
+  strict.defaults.strict_parameters = true;
+  const Result<net::Wish> wish = wish_for(strict, ValueDict{{name, value}});
+  if (wish) return {};
+  return invalid_argument(fmt::format("'{}' is no parameter, or not with that value: {}", name, wish.error().message));
+}
+
+ServedModel Conversation::model() const {
+  ServedModel model;
+  model.id = loaded_.id;
+  model.context_length = loaded_.kv.context;
+  model.codec = loaded_.codec.get();
+  model.images = loaded_.eyes.reader.get();
+  return model;
+}
+
+// As a server reads them, and of a chat that has nothing else.
+Result<net::Wish> Conversation::wish_for(const ServedModel& model, ValueDict parameters) const {
+  Value body = ValueDict{{"messages", ValueList{message("user", "")}}, {"options", std::move(parameters)}};
+  return net::ollama::read_chat(body, model);
 }
 
 Result<Conversation::Prompt> Conversation::prompt_for(const ChatState& state) const {
@@ -92,41 +97,49 @@ Result<Conversation::Prompt> Conversation::prompt_for(const ChatState& state) co
 
 // As a server makes it of the same messages.
 Result<Conversation::Prompt> Conversation::prompt_with_images(ValueList messages) const {
-  ServedModel model;
-  model.id = loaded_.id;
-  model.context_length = loaded_.kv.context;
-  model.codec = loaded_.codec.get();
-  model.images = loaded_.eyes.reader.get();
+  const ServedModel seen = model();
   Value body = ValueDict{{"messages", std::move(messages)}};
-  Result<net::Wish> wish = net::ollama::read_chat(body, model);
+  Result<net::Wish> wish = net::ollama::read_chat(body, seen);
   if (!wish) return wish.error();
   net::GenerationCall call(std::move(*wish));
-  if (model.images == nullptr) return net::cannot_see(model, call, {});
-  Result<std::vector<std::vector<TokenId>>> prompts = net::encode_prompts(model, call);
+  if (seen.images == nullptr) return net::cannot_see(seen, call, {});
+  Result<std::vector<std::vector<TokenId>>> prompts = net::encode_prompts(seen, call);
   if (!prompts) return prompts.error();
   return Prompt{std::move(prompts->front()), std::move(call.media), std::move(call.pixels)};
 }
 
-asio::awaitable<Result<void>> Conversation::stream(TokenSource& tokens, const bool& interrupted, PrintedAnswer& printed) {
+asio::awaitable<Result<void>> Conversation::stream(TokenSource& tokens, const bool& interrupted, net::StopWindow& stops,
+                                                   PrintedAnswer& printed) {
   const std::unique_ptr<StreamDecoder> decoder = loaded_.codec->new_decoder();
   std::string piece;
-  while (!interrupted) {
+  std::string free;  // of what may be a stop string
+  bool stopped = false;
+  Result<void> outcome;
+  while (!interrupted && !stopped) {
     const std::optional<TokenEvent> event = co_await tokens.next();
     if (!event) continue;
     const auto* finish = std::get_if<Finish>(&*event);
     piece.clear();
+    free.clear();
     if (finish == nullptr)
       decoder->append(std::get<Token>(*event).id, piece);
     else
       decoder->finish(piece);
-    printed.add(piece);
-    if (finish != nullptr && finish->error) co_return *finish->error;
-    if (finish != nullptr) break;
+    stopped = stops.feed(piece, free);
+    printed.add(free);
+    if (finish == nullptr) continue;
+    if (finish->error) outcome = *finish->error;
+    break;
   }
-  co_return Result<void>();
+  if (!stopped) {
+    free.clear();
+    stops.flush(free);
+    printed.add(free);
+  }
+  co_return outcome;
 }
 
-Result<void> Conversation::run_loop(TokenSource& tokens, PrintedAnswer& printed) {
+Result<void> Conversation::run_loop(TokenSource& tokens, net::StopWindow& stops, PrintedAnswer& printed) {
   bool interrupted = false;
   std::optional<Result<void>> outcome;
   std::exception_ptr failure;
@@ -138,7 +151,7 @@ Result<void> Conversation::run_loop(TokenSource& tokens, PrintedAnswer& printed)
     interrupted = true;
     tokens.wake();
   });
-  asio::co_spawn(loop_, stream(tokens, interrupted, printed), [&](const std::exception_ptr& thrown, Result<void> result) {
+  asio::co_spawn(loop_, stream(tokens, interrupted, stops, printed), [&](const std::exception_ptr& thrown, Result<void> result) {
     failure = thrown;
     outcome = std::move(result);
   });
@@ -150,24 +163,24 @@ Result<void> Conversation::run_loop(TokenSource& tokens, PrintedAnswer& printed)
 }
 
 Result<std::string> Conversation::answer(const ChatState& state) {
+  Result<net::Wish> wish = wish_for(model(), options_of(options_, state.parameters));
+  if (!wish) return wish.error();
   Result<Prompt> prompt = prompt_for(state);
   if (!prompt) return prompt.error();
   GenerationRequest request;
   request.prompt = std::move(prompt->tokens);
   request.media = std::move(prompt->media);
   request.images = std::move(prompt->images);
-  request.sampling.temperature = static_cast<float>(options_.temperature);
-  request.sampling.top_p = static_cast<float>(options_.top_p);
-  request.sampling.top_k = options_.top_k;
-  request.sampling.min_p = static_cast<float>(options_.min_p);
-  request.sampling.seed = seed_;
-  request.stop.max_tokens = options_.max_tokens > 0 ? options_.max_tokens : std::numeric_limits<std::int32_t>::max();
-  for (const auto& [name, value] : state.parameters) set_parameter(request, name, value);
+  request.sampling = wish->sampling;
+  if (!wish->seeded) request.sampling.seed = seed_;
+  request.stop = wish->stop;
+  request.stop.max_tokens = wish->max_tokens.value_or(std::numeric_limits<std::int32_t>::max());
   Result<Ticket> ticket = seeing_ ? seeing_->submit(std::move(request)) : scheduler_.submit(std::move(request));
   if (!ticket) return ticket.error();
 
   PrintedAnswer printed(options_.json, loaded_.id);
-  const Result<void> streamed = run_loop(**ticket, printed);
+  net::StopWindow stops(wish->stop_strings);
+  const Result<void> streamed = run_loop(**ticket, stops, printed);
   std::string spoken = printed.finish(!streamed.has_value());
   if (!streamed) return streamed.error();
   return spoken;

@@ -8,7 +8,10 @@
 #include "braid/media_span.h"
 #include "braid/pixels.h"
 #include "braid/result.h"
+#include "braid/served_model.h"
 #include "braid/value.h"
+#include "net/generation/stop_window.h"
+#include "net/wish/wish.h"
 #include "sched/compute_strand.h"
 #include "sched/scheduler.h"
 #include "sched/seeing_engine.h"
@@ -46,8 +49,10 @@ class Conversation final : public ChatPartner {
   };
   Result<Prompt> prompt_for(const ChatState& state) const;
   Result<Prompt> prompt_with_images(ValueList messages) const;
-  boost::asio::awaitable<Result<void>> stream(TokenSource& tokens, const bool& interrupted, PrintedAnswer& printed);
-  Result<void> run_loop(TokenSource& tokens, PrintedAnswer& printed);
+  ServedModel model() const;
+  Result<net::Wish> wish_for(const ServedModel& model, ValueDict parameters) const;
+  boost::asio::awaitable<Result<void>> stream(TokenSource& tokens, const bool& interrupted, net::StopWindow& stops, PrintedAnswer& printed);
+  Result<void> run_loop(TokenSource& tokens, net::StopWindow& stops, PrintedAnswer& printed);
 
   const LoadedModel& loaded_;
   const RunOptions& options_;

@@ -116,6 +116,9 @@ async function chatBecomesModel(command) {
   assert.match(shown.parameters, /^num_predict 3$/m);
   assert.equal(shown.details.parent_model, "base:latest");
   assert.deepEqual(shown.messages, [{ role: "user", content: question }, { role: "assistant", content: first }]);
+  const cut = await command(["run", "base", "--temperature", "0"], { input: `/set parameter stop =\n${question}\n/set parameter top_k much\n${question}\n`, both: true });
+  assert.match(cut.stdout, /^17 \+ 25 (\n|$)/);
+  assert.match(cut.stderr, /top_k/);
   const line = JSON.parse(await command(["run", "base", question, "--temperature", "0", "--json"]));
   assert.deepEqual([line.message, line.done], [{ role: "assistant", content: first }, true]);
   const again = await command(["run", "me/talk"], { input: `${question}\n/save model me/longer\n` });

@@ -15,7 +15,7 @@ CLI::App* add_run(CLI::App& app, RunOptions& options) {
   run->add_option("prompt", options.prompt, "What to answer; a chat if not given");
   run->add_option("--system", options.system, "System prompt");
   add_integer(*run, "--max-tokens", options.max_tokens, 0, kMostTokens, "Longest answer in tokens; 0: what the context leaves");
-  add_number(*run, "--temperature", options.temperature, 0.0, 100.0, "0 always takes the most likely token");
+  add_number(*run, "--temperature", options.temperature, 0.0, 2.0, "0 always takes the most likely token");
   add_number(*run, "--top-p", options.top_p, 0.0, 1.0, "Take from the most likely tokens of this total probability");
   add_integer(*run, "--top-k", options.top_k, 0, kMostTokens, "Take from this many most likely tokens; 0: all");
   add_number(*run, "--min-p", options.min_p, 0.0, 1.0, "Leave out tokens less likely than this share of the best");
