@@ -27,7 +27,8 @@ Result<MemoryLeft> memory_left_for(const ModelOptions& options, std::uint64_t un
 
 // What a model will take that has not been touched: it counts as taken.
 std::uint64_t untouched_bytes(const LoadedModel& loaded, bool identify_kv) {
-  return loaded.language_model->workspace_bytes() + (identify_kv ? disk_buffer_bytes(*loaded.language_model) : 0);
+  const std::uint64_t drafts = loaded.draft != nullptr ? loaded.draft->model().workspace_bytes() : 0;
+  return loaded.language_model->workspace_bytes() + drafts + (identify_kv ? disk_buffer_bytes(*loaded.language_model) : 0);
 }
 
 Result<LoadedModel> load_named_weights(const ServedModelOptions& options, const files::GgufFile& file, const Loading& loading) {

@@ -101,18 +101,20 @@ Result<std::vector<int>> cpus_to_pin(const ModelOptions& options, int threads) {
 // Before weights are read, `untouched` bytes having been promised to others: what a control group does not grant ends the process when it is
 // touched.
 Result<void> check_memory(const files::GgufFile& file, const kernels::KernelTable& table, const ModelOptions& options,
-                          const model::LoadOptions& load, std::uint64_t untouched) {
+                          const model::LoadOptions& load, std::uint64_t untouched, std::uint64_t draft) {
   const Result<MemoryLeft> left = memory_left(untouched);
   if (!left) return {};
   const Result<model::MemoryEstimate> needs = model::estimate_memory(file, table, load);
   if (!needs) return needs.error();
-  if (needs->weights + needs->workspace + needs->kv_block <= left->bytes) return {};
-  return Error{ErrorCode::kIo,
-               fmt::format("the model needs {} for its weights and {} to compute with, but {} leaves {}: raise that, name a smaller model, "
-                           "or lower {} and --threads",
-                           format_size(needs->weights), format_size(needs->workspace), left->bound, format_size(left->bytes),
-                           options.context ? "--ctx, --max-batch" : "--max-batch"),
-               {}};
+  if (needs->weights + needs->workspace + needs->kv_block + draft <= left->bytes) return {};
+  return Error{
+      ErrorCode::kIo,
+      fmt::format("the model needs {} for its weights and {} to compute with{}, but {} leaves {}: raise that, name a smaller model, "
+                  "or lower {} and --threads",
+                  format_size(needs->weights), format_size(needs->workspace),
+                  draft > 0 ? fmt::format(", and {} for its draft", format_size(draft)) : "", left->bound, format_size(left->bytes),
+                  options.context ? "--ctx, --max-batch" : "--max-batch"),
+      {}};
 }
 
 // By their bytes.
@@ -279,11 +281,13 @@ Result<LoadedModel> load_weights(const ModelOptions& options, const files::GgufF
     loaded.ranks_here = options.ranks.count_here();
     loaded.rank_workspace = ranks->workspace_bytes;
   }
-  auto draft = load_draft(options, loading, file, *loaded.codec);
-  if (!draft) return draft.error();
-  load.eagle = std::move(draft->eagle);
+  auto opened = open_draft(options, file, loading);
+  if (!opened) return opened.error();
+  load.eagle = opened->eagle;
   if (load.weights == nullptr && loaded.ranks == nullptr)
-    if (const auto fits = check_memory(file, **table, options, load, loading.untouched); !fits) return fits.error();
+    if (const auto fits = check_memory(file, **table, options, load, loading.untouched, opened->fixed_bytes); !fits) return fits.error();
+  auto draft = load_draft(std::move(*opened), options, loading, *loaded.codec);
+  if (!draft) return draft.error();
   load.drafter = loaded.draft = std::move(draft->drafter);
   loaded.draft_revision = draft->revision;
   cache::PrefixKey revision;
@@ -305,7 +309,8 @@ std::string describe_memory(const LoadedModel& loaded) {
   if (loaded.draft != nullptr)
     return fmt::format("weights {} and {} of the draft, KV pools {} ({} tokens), workspace {}",
                        format_size(loaded.language_model->weight_bytes()), format_size(loaded.draft->model().weight_bytes()),
-                       format_size(loaded.kv.bytes), loaded.kv.tokens, format_size(loaded.language_model->workspace_bytes()));
+                       format_size(loaded.kv.bytes), loaded.kv.tokens,
+                       format_size(loaded.language_model->workspace_bytes() + loaded.draft->model().workspace_bytes()));
   return fmt::format("weights {}, KV pool {} ({} tokens), workspace {}", format_size(loaded.language_model->weight_bytes()),
                      format_size(loaded.kv.bytes), loaded.kv.tokens, format_size(loaded.language_model->workspace_bytes()));
 }

@@ -1,6 +1,8 @@
 #include "app/memory.h"
 
+#include "app/draft_model.h"
 #include "app/load_models.h"
+#include "app/loaded_model.h"
 #include "support/folder.h"
 
 #include <cstdio>
@@ -142,6 +144,27 @@ TEST(LoadModels, LeavesAPredecessorWhatItWillStillTake) {
   const auto refused = load_models(std::span(&model, 1), {.max_batch = 4, .team = team.get()}, [] { return std::uint64_t{1} << 50U; });
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find("raise that, name a smaller model"), std::string::npos) << refused.error().message;
+}
+
+// Of what a model takes that is loaded while others serve, and of what is refused before anything is read.
+TEST(LoadModels, ADraftTakesWhatIsSaidOfItBefore) {
+  ModelOptions options;
+  options.draft = BRAID_SOURCE_DIR "/models/demo-draft-q8_0.gguf";
+  const auto team = make_team(options).value();
+  const Loading loading{.max_batch = 4, .team = team.get()};
+  const files::GgufFile file = open_model("").value();
+  const OpenDraft open = open_draft(options, file, loading).value();
+  LoadedModel loaded = load_weights(options, file, loading).value();
+  ASSERT_NE(loaded.draft, nullptr);
+  EXPECT_EQ(open.fixed_bytes, loaded.draft->model().weight_bytes() + loaded.draft->model().workspace_bytes());
+  EXPECT_EQ(open.block_bytes, loaded.draft->block_bytes());
+  EXPECT_GT(loaded.draft->model().workspace_bytes(), 0U);
+
+  Loading crowded = loading;
+  crowded.untouched = std::uint64_t{1} << 50U;
+  const auto refused = load_weights(options, file, crowded);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find(" for its draft, but "), std::string::npos) << refused.error().message;
 }
 
 TEST(PlanKv, TakesWhatItMay) {

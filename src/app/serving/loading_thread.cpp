@@ -121,22 +121,23 @@ Result<ModelNeeds> LoadingThread::look_now(const ServedModelOptions& model) {
     load.state_drafts = state_drafts(options_.batch);
     load.heads = options_.batch.speculate != DraftMethod::kOff;
   }
+  const Result<OpenDraft> draft = open_draft(model.model, *file, {.max_batch = options_.batch.max_batch, .team = &team_, .shelf = &shelf_});
+  if (!draft) return draft.error();
+  load.eagle = draft->eagle;
   const Result<model::MemoryEstimate> estimate = model::estimate_memory(*file, **table, load);
   if (!estimate) return estimate.error();
   if (ranks.count > 1) {
     file_ = std::move(*file);
     return needs_of_ranks(*estimate, model.model, options_.batch.max_batch);
   }
-  const Result<std::uint64_t> draft_block = draft_block_bytes(model.model, options_.batch.max_batch, team_.size(), *file);
-  if (!draft_block) return draft_block.error();
   const bool is_packed = shelf_.find(weights_key(model.model, **table)) != nullptr;
   file_ = std::move(*file);
   ModelNeeds needs;
   needs.fixed = (is_packed ? 0 : estimate->weights) + estimate->workspace;
   if (wants_tiers(options_)) needs.fixed += store::StoreOptions().buffer_memory;
-  if (!model.model.draft.empty()) needs.fixed += bytes_of(model.model.draft);
+  needs.fixed += draft->fixed_bytes;
   needs.kv = kv_demand(*estimate, model.model, options_.batch.max_batch);
-  needs.kv.block_bytes += *draft_block;
+  needs.kv.block_bytes += draft->block_bytes;
   return needs;
 }
 
