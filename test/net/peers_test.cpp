@@ -152,7 +152,7 @@ TEST(Peers, ReadyzSaysWhatIsLacking) {
   EXPECT_EQ(server.ask(get("/health")).status, 200);
   server.on_loop([&] { options.changes->set_peers({}); });
   EXPECT_EQ(server.ask(get("/readyz")).status, 200);
-  const Reply state = server.ask(get("/v1/peers"));
+  const Reply state = server.ask("GET /v1/peers HTTP/1.1\r\nHost: localhost\r\n\r\n");
   EXPECT_EQ(state.status, 200);
   std::string text = state.body;
   const auto read = net::peers::read_state(text);

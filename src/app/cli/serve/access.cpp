@@ -52,8 +52,7 @@ void add_access_options(CLI::App& app, ServeOptions& options) {
       ->check(check_image_host)
       ->allow_extra_args(false);
   app.add_option("--peers", options.peers.nodes,
-                 "A server beside this one, which is to have the same adapters and newer weights; a name stands for all its addresses; "
-                 "several times")
+                 "Server that is to have the same adapters and weights; a name stands for all its addresses; several times")
       ->type_name("HOST:PORT")
       ->check(peer_fault)
       ->delimiter(',')
