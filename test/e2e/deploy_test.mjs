@@ -195,6 +195,10 @@ test("replicas find each other by their headless service, ready or not", { skip:
   assert.equal(service.spec.publishNotReadyAddresses, true);
   const [{ args, ports }] = set.spec.template.spec.containers;
   assert.equal(args[args.indexOf("--peers") + 1], `${service.metadata.name}:${ports[0].containerPort}`);
+  const redis = all.find(({ kind, metadata }) => kind === "Service" && args.includes(`redis://${metadata.name}`));
+  const policy = all.find(({ kind }) => kind === "NetworkPolicy");
+  assert.deepEqual(policy.spec.podSelector.matchLabels, redis.spec.selector);
+  assert.deepEqual(policy.spec.ingress[0].from[0].podSelector.matchLabels, set.spec.template.metadata.labels);
 });
 
 test("the MPI job has a worker for each rank, on a machine of its own", { skip: !has_yaml }, async (t) => {
