@@ -97,6 +97,8 @@ class PrefixIndex {
   StateHit last_state(const SequenceView& sequence, std::span<const BlockId> path);
   // That after the first `offset` tokens of the node; empty: there is none.
   std::span<const BlockId> state_at(BlockId node, std::int32_t offset) const;
+  // Whether a checkpoint's state lies in this block, among others.
+  bool is_of_state(BlockId block) const { return state_nodes_.contains(block); }
 
   // Called for what is forgotten because the pool evicts that or something above it, while the index still knows it and its parents: for
   // each group that has a block of a full block's positions, and for each state (kState), then with the tokens of the node that it is after.

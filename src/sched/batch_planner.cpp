@@ -233,7 +233,7 @@ void BatchPlanner::add_state(Sequence& sequence, step::StepPlan& plan, step::Ste
     return begin;
   };
   for (std::int32_t i = 0; i < state.source.size(); ++i) plan.forks.push_back({state.source[i], sequence.blocks.state()[i]});
-  state.source.clear();  // as with fork_source
+  sequence.keep_checkpoint(std::move(state.source));
   row.state_begin = append(sequence.blocks.state());
   row.snapshot_begin = static_cast<std::uint32_t>(plan.snapshots.size());
   if (state_interval_ == kNoCheckpoints) return;

@@ -8,6 +8,7 @@
 #include <limits>
 #include <list>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace braid::sched {
@@ -35,6 +36,17 @@ class RecurrentState {
   std::list<Copy> copies;
   std::int32_t copied_at = 0;  // where the last row that verifies with such a copy began, or the first one without; 0: there was none
 
+  // The states of checkpoints that it has come by, the newest last. It holds them so that they are there when it is preempted, until somebody
+  // else lacks their blocks.
+  std::list<cache::BlockTable> kept;
+  // One more, unless it is empty. The oldest go where they take more than `most` blocks together; the newest stays.
+  void keep(cache::BlockTable checkpoint, std::int32_t most) {
+    if (checkpoint.size() == 0) return;
+    std::int32_t taken = checkpoint.size() * (static_cast<std::int32_t>(kept.size()) + 1);
+    for (; taken > most && !kept.empty(); taken -= checkpoint.size()) kept.pop_front();
+    kept.push_back(std::move(checkpoint));
+  }
+
   // A row that ends there is back, and may have been computed, whether the sequence took note of it or its step has failed. kUnknown: where it
   // ends nobody knows.
   void came_back(std::int32_t end) { end_ = end; }
@@ -52,6 +64,7 @@ class RecurrentState {
   void clear() {
     source.clear();
     copies.clear();
+    kept.clear();
     source_end = end_ = copied_at = 0;
   }
 

@@ -97,8 +97,11 @@ void Roster::return_woken() {
 bool Roster::take_blocks(Sequence& sequence) {
   const std::int32_t places = blocks_for(sequence.known());
   const std::int32_t wanted = sequence.blocks.missing_to_start(places) + margin();
-  if (pool_.free() < wanted && !can_reclaim(wanted - pool_.free(), sequence)) return false;  // nobody gives up blocks for nothing
-  if (!reclaim_outside(wanted, &sequence)) return false;
+  if (pool_.free() < wanted) {
+    const Sequence* victim = groups_.has_states() ? next_victim() : nullptr;
+    if (!can_reclaim(wanted - pool_.free(), sequence, victim)) return false;  // nobody gives up blocks for nothing
+    if (!reclaim_outside(wanted, &sequence) && !reclaim_checkpoints(wanted, victim)) return false;
+  }
   set_outside_holder(sequence, false);
   return sequence.blocks.start(places);
 }

@@ -40,7 +40,8 @@ namespace braid::sched {
 // have the same windows, so what a block holds still follows from the tokens up to its end, and is found by them.
 //
 // A recurrent state cannot go back, so with such layers a prefix ends where there is a checkpoint of it (PrefixIndex). They are taken on the
-// way (BatchPlanner), and the state of a sequence that gives its blocks up becomes one.
+// way (BatchPlanner), and the state of a sequence that gives its blocks up becomes one. The last ones that it has come by it holds, until
+// somebody needs their blocks: who is preempted next is the last to give them up.
 //
 // When the first in line lacks blocks, smaller ones that fit into what is free may pass it, but only a bounded number of times.
 //
@@ -161,8 +162,10 @@ class Roster {
   static constexpr cache::BlockId kNoNode = cache::PrefixIndex::kNoParent;
 
   std::int32_t blocks_for(std::int32_t positions) const { return (positions + block_tokens_ - 1) / block_tokens_; }
+  // Of the last of so many positions in its block, from 1.
+  std::int32_t offset_of(std::int32_t end) const { return (end - 1) % block_tokens_ + 1; }
   std::int32_t promised() const;
-  bool can_reclaim(std::int32_t count, const Sequence& keep) const;
+  bool can_reclaim(std::int32_t count, const Sequence& keep, const Sequence* victim) const;
   std::int32_t freed_together(std::vector<cache::BlockId> held) const;
   void wait_for_reader(Sequence& sequence, SequencePhase phase);
   void observe_cancelled(const Sequence& sequence);
@@ -187,6 +190,8 @@ class Roster {
   cache::BlockId node_of_end(const Sequence& sequence, std::int32_t end, cache::BlockId tail) const;
   void publish_states(Sequence& sequence, cache::BlockId tail);
   void give_up_state(Sequence& sequence, cache::BlockId tail);
+  void let_go_of_dropped();
+  bool reclaim_checkpoints(std::int32_t wanted, const Sequence* victim);
   void attach(Sequence& sequence, std::int32_t index, cache::BlockId known);
   void put_state(cache::BlockId node, std::int32_t end, const cache::BlockTable& state);
   void verify(const Sequence& sequence, std::int32_t index, std::int32_t group, cache::BlockId own, cache::BlockId known);

@@ -12,16 +12,24 @@ namespace braid::sched {
 
 namespace {
 
+void append_blocks(const cache::BlockTable& table, std::vector<cache::BlockId>& held) {
+  held.insert(held.end(), table.all().begin(), table.all().end());
+}
+
+void append_kept(const Sequence& sequence, std::vector<cache::BlockId>& held) {
+  for (const cache::BlockTable& checkpoint : sequence.state->kept) append_blocks(checkpoint, held);
+}
+
 void append_blocks(const Sequence& sequence, std::vector<cache::BlockId>& held) {
   sequence.blocks.for_each([&](const cache::BlockTable& table, std::int32_t) {
     std::ranges::remove_copy(table.all(), std::back_inserter(held), cache::BlockTable::kAbsent);
   });
-  const auto append = [&](const cache::BlockTable& table) { held.insert(held.end(), table.all().begin(), table.all().end()); };
-  append(sequence.fork_source);
+  append_blocks(sequence.fork_source, held);
   if (sequence.state == nullptr) return;
-  append(sequence.blocks.state());
-  append(sequence.state->source);
-  for (const RecurrentState::Copy& copy : sequence.state->copies) append(copy.blocks);
+  append_blocks(sequence.blocks.state(), held);
+  append_blocks(sequence.state->source, held);
+  for (const RecurrentState::Copy& copy : sequence.state->copies) append_blocks(copy.blocks, held);
+  append_kept(sequence, held);
 }
 
 }  // namespace
@@ -44,7 +52,7 @@ std::int32_t Roster::make_room() {
   std::int32_t preempted = 0;
   while (!reclaim_outside(needed - promised(), nullptr)) {
     Sequence* victim = next_victim();
-    if (victim == nullptr) break;
+    if (reclaim_checkpoints(needed - promised(), victim) || victim == nullptr) break;
     needed -= wanted(*victim);
     preempt(*victim);
     ++preempted;
@@ -73,7 +81,7 @@ std::int32_t Roster::shrink(std::vector<std::int32_t>& given_back) {
   std::int32_t preempted = 0;
   while (!reclaim_outside(excess - promised(), nullptr)) {
     Sequence* victim = next_victim();
-    if (victim == nullptr) break;
+    if (reclaim_checkpoints(excess - promised(), victim) || victim == nullptr) break;
     preempt(*victim);
     ++preempted;
   }
@@ -101,10 +109,12 @@ std::int32_t Roster::promised() const {
   return freed_together(std::move(held));
 }
 
-// Whether so many blocks come free when those outside the batch, but for `keep`, give up what they hold. There may be thousands, so it looks
-// at the first few, then at twice as many, and so on.
-bool Roster::can_reclaim(std::int32_t count, const Sequence& keep) const {
+// Whether so many blocks come free when those outside the batch, but for `keep`, give up what they hold, and those in it, but for `victim`, the
+// checkpoints that they keep. There may be thousands outside, so it looks at the first few, then at twice as many, and so on.
+bool Roster::can_reclaim(std::int32_t count, const Sequence& keep, const Sequence* victim) const {
   std::vector<cache::BlockId> held;
+  for (auto at = batch_.begin(); groups_.has_states() && at != batch_.end(); ++at)
+    if (&at->second != victim && !at->second.is_leaving()) append_kept(at->second, held);
   auto enough = static_cast<std::size_t>(count);
   for (const auto& [rank, sequence] : outside_holders_) {
     if (sequence == &keep) continue;
@@ -173,6 +183,7 @@ void Roster::drop_blocks(Sequence& sequence) {
   if (sequence.state != nullptr) give_up_state(sequence, tail);
   sequence.fork_source.clear();
   sequence.blocks.clear();
+  if (sequence.state != nullptr) sequence.state->clear();
   sequence.progress.clear();
 }
 

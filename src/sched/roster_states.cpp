@@ -60,8 +60,17 @@ cache::BlockId Roster::node_of_end(const Sequence& sequence, std::int32_t end, c
 
 // A checkpoint after the first `end` positions, which end in that node.
 void Roster::put_state(cache::BlockId node, std::int32_t end, const cache::BlockTable& state) {
-  const std::int32_t offset = (end - 1) % block_tokens_ + 1;
+  const std::uint64_t dropped = states_dropped();
+  const std::int32_t offset = offset_of(end);
   if (prefix_index_->put_state(node, offset, state.all()) && write_through_ && restorer_) restorer_->tier().save_state(node, offset);
+  if (states_dropped() > dropped) let_go_of_dropped();
+}
+
+// Of checkpoints that may take no more memory.
+void Roster::let_go_of_dropped() {
+  for (SequenceMap* map : {&batch_, &stalled_})
+    for (auto& [rank, sequence] : *map)
+      std::erase_if(sequence.state->kept, [&](const cache::BlockTable& kept) { return !prefix_index_->is_of_state(kept[0]); });
 }
 
 // Copies that are back become checkpoints. One that ends in the block that is not full yet waits for that, and goes if the block stays
@@ -72,8 +81,23 @@ void Roster::publish_states(Sequence& sequence, cache::BlockId tail) {
     const auto& [end, blocks] = copies.front();
     const cache::BlockId node = node_of_end(sequence, end, tail);
     if (node == kNoNode && blocks_for(end) * block_tokens_ > sequence.progress.computed()) return;
-    if (node != kNoNode) put_state(node, end, blocks);
+    if (node == kNoNode) continue;
+    put_state(node, end, blocks);
+    cache::BlockTable checkpoint(pool_);
+    checkpoint.adopt(prefix_index_->state_at(node, offset_of(end)));
+    sequence.keep_checkpoint(std::move(checkpoint));
   }
+}
+
+// True once `wanted` blocks are free, after taking those of checkpoints that the batch keeps, from the first in rank on, who is preempted
+// last, as far as it needs; never from `victim`, who will go on from them.
+bool Roster::reclaim_checkpoints(std::int32_t wanted, const Sequence* victim) {
+  for (auto at = batch_.begin(); groups_.has_states() && pool_.free() < wanted && at != batch_.end(); ++at) {
+    Sequence& sequence = at->second;
+    if (&sequence == victim || sequence.is_leaving()) continue;
+    while (pool_.free() < wanted && !sequence.state->kept.empty()) sequence.state->kept.pop_front();
+  }
+  return pool_.free() >= wanted;
 }
 
 // What lies at the end of all that was computed becomes one, too, before its blocks go.
@@ -81,7 +105,6 @@ void Roster::give_up_state(Sequence& sequence, cache::BlockId tail) {
   const std::int32_t end = sequence.progress.computed();
   if (prefix_index_ && !kv_verify_ && sequence.state->stands_for(end))
     if (const cache::BlockId node = node_of_end(sequence, end, tail); node != kNoNode) put_state(node, end, sequence.blocks.state());
-  sequence.state->clear();
 }
 
 }  // namespace braid::sched

@@ -208,6 +208,68 @@ TEST(RecurrentStates, PreemptedAnswersEqualSoloAnswers) {
   }
 }
 
+// Of `answer` tokens each, at the same time in a pool where both are too much, the second one is preempted while the first goes on: the tokens
+// that were computed again, each time.
+std::int32_t computed_again(const SchedulerOptions& options, std::int32_t answer) {
+  Rig rig(options);
+  constexpr std::int32_t kPrompt = 20;
+  rig.start(kPrompt, answer);
+  rig.start(kPrompt, 140);
+  rig.run_to_end();
+  for (const auto& client : rig.clients) rig.expect_right(*client);
+  const EngineStats stats = rig.scheduler->stats();
+  EXPECT_GT(stats.preemptions, 0U);
+  return (static_cast<std::int32_t>(stats.cache_miss_tokens) - 2 * kPrompt) /
+         static_cast<std::int32_t>(stats.preemptions + (stats.preemptions == 0));
+}
+
+// Both have some 100 positions then. While it waits the other one takes less than what follows its last checkpoint.
+TEST(RecurrentStates, APreemptedAnswerGoesOnFromItsLastCheckpoint) {
+  SchedulerOptions options = with_states(16);
+  options.blocks = 60;
+  EXPECT_LE(computed_again(options, 108), 2 * 16) << "of some 100";
+}
+
+// Of small states it keeps more than the last.
+TEST(RecurrentStates, APreemptedAnswerGoesOnFromAnEarlierCheckpointWhereMoreWasTaken) {
+  SchedulerOptions options = with_states(16);
+  options.state_blocks = 1;
+  options.blocks = 60;
+  EXPECT_LE(computed_again(options, 125), 4 * 16) << "of some 110";
+}
+
+// Whose states and checkpoints fill it.
+TEST(RecurrentStates, APoolThatIsShortNeverStops) {
+  for (const std::int32_t state_blocks : {1, 3, 9})
+    for (std::int32_t spare = 0; spare < 40; spare += 3) {
+      SchedulerOptions options = with_states(spare % 2 == 0 ? 8 : 5);
+      options.state_blocks = state_blocks;
+      options.blocks = 16 + state_blocks + spare;
+      Rig rig(options);
+      for (int i = 0; i < 10; ++i) rig.start(Rig::prompt_of(4 + 2 * i, i % 5), 40);
+      rig.run_to_end();
+      for (const auto& client : rig.clients) rig.expect_right(*client);
+    }
+}
+
+// What nobody can find is not held.
+TEST(RecurrentStates, CheckpointsThatMayTakeNoMoreMemoryAreLetGo) {
+  SchedulerOptions options = with_states(8);
+  options.most_state_blocks = 6;
+  Rig rig(options);
+  for (int i = 0; i < 8; ++i) rig.submit(20, 40);
+  ASSERT_TRUE(rig.run_until([&] {
+    rig.take_all();
+    return std::ranges::all_of(rig.clients, [](const auto& client) { return client->tokens.size() > 20; });
+  }));
+  const EngineStats stats = rig.scheduler->stats();
+  EXPECT_GT(stats.states_dropped, 8U);
+  const std::uint64_t most = 8 * (60 / 4 + 3 + 3) + 6;  // positions, a state, and one that is being copied
+  EXPECT_LE(stats.blocks_total - stats.blocks_free, most);
+  ASSERT_TRUE(rig.run_until([&] { return rig.take_all(); }));
+  rig.run_to_end();
+}
+
 // Nobody has wanted its blocks meanwhile.
 TEST(RecurrentStates, AParkedAnswerGoesOnFromWhereItWas) {
   SchedulerOptions options = with_states(16);
