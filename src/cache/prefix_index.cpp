@@ -264,6 +264,7 @@ BlockId PrefixIndex::insert_part(BlockId parent, const SequenceView& sequence, c
 std::optional<BlockId> PrefixIndex::insert(BlockId parent, const SequenceView& sequence, std::size_t begin, BlockId block) {
   const Part full = part(sequence, begin);
   assert(full.tokens.size() == block_tokens_ && "only full blocks");
+  if (is_full(block) && holds(block, parent, sequence.scope, full)) return block;
   std::vector<Checkpoint> checkpoints = take_checkpoints(block);
   remove(block);
   const std::optional<BlockId> node = insert_full(parent, sequence, full, block);

@@ -81,10 +81,10 @@ void DiskTier::compare(Save save) {
   });
 }
 
-std::shared_ptr<Restoration> DiskTier::prefetch(const cache::SequenceView& sequence, std::int32_t have) {
+std::shared_ptr<Restoration> DiskTier::prefetch(const cache::SequenceView& sequence, std::int32_t have, std::int32_t blocks) {
   if (store_.free_buffers() <= reserved_buffers_) return nullptr;
   std::erase_if(prefetched_, [](const auto& other) { return other.expired(); });
-  auto restoration = find(sequence, have);
+  auto restoration = find(sequence, have, blocks);
   if (restoration == nullptr || is_on_its_way(*restoration)) return nullptr;
   ask(restoration, reserved_buffers_);
   prefetched_.push_back(restoration);
@@ -101,33 +101,37 @@ bool DiskTier::is_on_its_way(const Restoration& wanted) const {
 }
 
 std::shared_ptr<Restoration> DiskTier::restore(std::shared_ptr<Restoration> prefetched, const cache::SequenceView& sequence,
-                                               std::int32_t have) {
-  const std::int32_t blocks = have / static_cast<std::int32_t>(block_tokens_);
+                                               std::int32_t have, std::int32_t blocks) {
+  const std::int32_t begin = std::max(blocks, have / static_cast<std::int32_t>(block_tokens_));
   const auto holds = [&](const Restoration& r) {
-    return blocks >= r.begin && blocks < r.end && have < r.tokens && std::cmp_less((blocks - r.begin) * groups_, r.pieces.size());
+    const bool is_left = begin < r.end || (begin == r.end && r.state_blocks > 0);
+    return begin >= r.begin && is_left && have < r.tokens && std::cmp_less((begin - r.begin) * groups_, r.pieces.size());
   };
   if (prefetched == nullptr || !holds(*prefetched)) {
     prefetched.reset();  // gives its buffers back first
-    auto restoration = find(sequence, have);
-    if (restoration != nullptr) ask(restoration, 0);
+    auto restoration = find(sequence, have, blocks);
+    if (restoration == nullptr || restoration->begin < begin) return nullptr;
+    ask(restoration, 0);
     return restoration;
   }
-  prefetched->pieces.erase(prefetched->pieces.begin(), prefetched->pieces.begin() + (blocks - prefetched->begin) * groups_);
-  prefetched->begin = blocks;
-  prefetched->next = blocks * groups_;
+  prefetched->pieces.erase(prefetched->pieces.begin(), prefetched->pieces.begin() + (begin - prefetched->begin) * groups_);
+  prefetched->begin = begin;
+  prefetched->next = begin * groups_;
   prefetched->begun = prefetched->progress = std::chrono::steady_clock::now();
   return prefetched;
 }
 
-std::shared_ptr<Restoration> DiskTier::find(const cache::SequenceView& sequence, std::int32_t have) const {
+std::shared_ptr<Restoration> DiskTier::find(const cache::SequenceView& sequence, std::int32_t have, std::int32_t blocks) const {
   auto restoration = std::make_shared<Restoration>();
   Restoration& r = *restoration;
   index_.keys(sequence, r.keys);
-  r.begin = have / static_cast<std::int32_t>(block_tokens_);
-  const auto end = std::find_if_not(r.keys.begin() + r.begin, r.keys.end(), [this](const cache::PrefixKey& key) { return has_block(key); });
+  const auto block_tokens = static_cast<std::int32_t>(block_tokens_);
+  const std::int32_t in_pool = std::max(blocks, have / block_tokens);
+  const auto end = std::find_if_not(r.keys.begin() + in_pool, r.keys.end(), [this](const cache::PrefixKey& key) { return has_block(key); });
   r.keys.erase(end, r.keys.end());
   r.tokens = state_blocks_ > 0 ? find_state(sequence, have, r.keys) : static_cast<std::int32_t>(r.keys.size() * block_tokens_);
   if (r.tokens <= have) return nullptr;
+  r.begin = std::min(in_pool, r.tokens / block_tokens);
   r.groups = groups_;
   r.state_blocks = state_blocks_;
   r.next = r.begin * groups_;

@@ -104,11 +104,13 @@ class DiskTier {
   std::shared_ptr<Lookup> look_up(const cache::SequenceView& sequence, std::int32_t have, const Lookup* before);
 
   // Begins to read what follows the first `have` tokens of a sequence that may wait for long: takes no more than its share of the
-  // buffers. Null when the disk has nothing of it, or is being asked for all of that already: who waits with equal beginnings follows the
+  // buffers. Of the first `blocks` blocks it reads nothing, and begins behind fewer only where the state that it finds is before their end. Null when the disk has nothing of it, or is being asked for all of that already: who waits with equal beginnings follows the
   // first of them.
-  std::shared_ptr<Restoration> prefetch(const cache::SequenceView& sequence, std::int32_t have);
-  // The same for one that has got its blocks, with contents of `have` tokens; goes on with what was prefetched (or null) if it fits.
-  std::shared_ptr<Restoration> restore(std::shared_ptr<Restoration> prefetched, const cache::SequenceView& sequence, std::int32_t have);
+  std::shared_ptr<Restoration> prefetch(const cache::SequenceView& sequence, std::int32_t have, std::int32_t blocks);
+  // The same for one that has got its blocks, with contents of `have` tokens, or of more but for their state where it has `blocks` blocks of
+  // them; goes on with what was prefetched (or null) if it fits.
+  std::shared_ptr<Restoration> restore(std::shared_ptr<Restoration> prefetched, const cache::SequenceView& sequence, std::int32_t have,
+                                       std::int32_t blocks = 0);
 
   // Loads what has arrived into the sequence's blocks, as many as it has, and asks for more. Returns how many blocks are complete by that.
   std::int32_t load(const std::shared_ptr<Restoration>& restoration, const Holdings& blocks, step::StepPlan& plan);
@@ -135,7 +137,8 @@ class DiskTier {
     std::vector<store::Buffer> loads;
   };
 
-  std::shared_ptr<Restoration> find(const cache::SequenceView& sequence, std::int32_t have) const;  // null when the disk has nothing
+  std::shared_ptr<Restoration> find(const cache::SequenceView& sequence, std::int32_t have,
+                                    std::int32_t blocks) const;  // null when the disk has nothing
   std::int32_t find_state(const cache::SequenceView& sequence, std::int32_t have, std::vector<cache::PrefixKey>& keys) const;
   bool is_on_its_way(const Restoration& wanted) const;
   bool has_pieces(const cache::PrefixKey& key, std::int32_t first, std::int32_t count) const;

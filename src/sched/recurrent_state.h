@@ -22,6 +22,10 @@ class RecurrentState {
   // The checkpoint that the sequence begins with and its first row copies, and the positions that it stands for; empty: none.
   cache::BlockTable source;
   std::int32_t source_end = 0;
+  // It holds so many leading blocks in whose place a state is awaited from disk that is further on; 0: none is. Until that has come nothing of them
+  // counts behind source_end.
+  std::int32_t awaits_behind = 0;
+  bool has_asked_disk = false;  // for such a state
 
   // Behind ends of turns before this one no copies are made, but behind the marked ones; nothing: nobody has looked yet.
   std::optional<std::int32_t> first_turn_end;
@@ -65,7 +69,8 @@ class RecurrentState {
     source.clear();
     copies.clear();
     kept.clear();
-    source_end = end_ = copied_at = 0;
+    source_end = awaits_behind = end_ = copied_at = 0;
+    has_asked_disk = false;
   }
 
  private:

@@ -20,10 +20,11 @@ void Restorer::prefetch(Sequence& sequence) {
   const auto wanted = sequence.view().first(sequence.tokens.size() - 1);
   path_.clear();
   index_.match(wanted, path_);
-  std::int32_t have = sequence.blocks.reach(index_, path_) * block_tokens_;
+  const std::int32_t blocks = sequence.blocks.reach(index_, path_);
+  std::int32_t have = blocks * block_tokens_;
   if (groups_.has_states()) have = std::min(have + block_tokens_ - 1, index_.last_state(wanted, path_).tokens);
   sequence.lookup = tier_.look_up(wanted, have, sequence.lookup.get());
-  if (sequence.lookup == nullptr) sequence.restoration = tier_.prefetch(wanted, have);
+  if (sequence.lookup == nullptr) sequence.restoration = tier_.prefetch(wanted, have, blocks);
 }
 
 bool Restorer::is_looking(Sequence& sequence) {
@@ -37,8 +38,9 @@ bool Restorer::begin(Sequence& sequence, double prefill_rate) {
     sequence.restoration.reset();
   } else {
     const std::int32_t behind = sequence.state != nullptr ? sequence.state->source_end : 0;
+    const std::int32_t awaits_behind = sequence.state != nullptr ? sequence.state->awaits_behind : 0;
     sequence.restoration = tier_.restore(std::move(sequence.restoration), sequence.view().first(sequence.tokens.size() - 1),
-                                         std::max(sequence.progress.published_positions(), behind));
+                                         std::max(sequence.progress.published_positions(), behind), awaits_behind);
   }
   return sequence.restoration != nullptr;
 }
@@ -60,7 +62,7 @@ void Restorer::load(SequenceMap& batch, step::StepPlan& plan, std::vector<Sequen
       continue;
     }
     if (sequence.restoration->state_blocks > 0) {  // and it goes on from there, not from what the pool had
-      count(sequence, sequence.restoration->tokens - sequence.restoration->begin * block_tokens_);
+      count(sequence, sequence.restoration->tokens - sequence.progress.planned());
       sequence.fork_source.clear();
       sequence.state->source.clear();
     }

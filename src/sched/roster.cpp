@@ -81,7 +81,7 @@ void Roster::admit(double prefill_rate, std::size_t most_rows) {
 // Looks its prefix up, which it holds from then on unless it follows.
 bool Roster::follow(Sequence& sequence) {
   if (!prefix_index_ || kv_verify_ || !sequence.blocks.empty() || sequence.computes_all()) return false;
-  reuse_prefix(sequence);
+  reuse_prefix(sequence, restorer_.has_value());
   if (!shared_prefill_->follow(sequence)) return false;
   drop_blocks(sequence);
   move(sequence, queue_.following());
@@ -153,14 +153,18 @@ void Roster::fork_beginning(Sequence& sequence) {
 
 // What it finds it holds from now on, whether it is admitted at once or not, and gives up like any blocks outside the batch. Of a path
 // longer than a window only what it will see: the rest could fill the pool, and it would never find room to start.
-void Roster::reuse_prefix(Sequence& sequence) {
+void Roster::reuse_prefix(Sequence& sequence, bool may_restore) {
   if (kv_verify_) return;
   path_.clear();
   prefix_index_->match(sequence.view().first(sequence.tokens.size() - 1), path_);
   path_.resize(static_cast<std::size_t>(sequence.blocks.reach(*prefix_index_, path_)));
-  if (sequence.state != nullptr) reuse_state(sequence);
+  if (sequence.state != nullptr) {
+    const std::vector<cache::BlockId> in_pool = path_;
+    reuse_state(sequence);
+    if (may_restore) await_state(sequence, in_pool);
+  }
   sequence.blocks.adopt(*prefix_index_, path_);
-  sequence.progress.find(static_cast<std::int32_t>(path_.size()));
+  sequence.progress.find(sequence.state != nullptr ? sequence.state->source_end / block_tokens_ : static_cast<std::int32_t>(path_.size()));
   drop_invisible(sequence, groups_);
   set_outside_holder(sequence, true);
 }
@@ -270,7 +274,7 @@ void Roster::rewind(Sequence& sequence) {
   if (groups_.any_window() || sequence.pools_all() || groups_.has_states()) {
     drop_blocks(sequence);
     if (groups_.has_states() && prefix_index_ && !sequence.computes_all()) {
-      reuse_prefix(sequence);
+      reuse_prefix(sequence, false);
       set_outside_holder(sequence, false);
     }
     if (!sequence.blocks.start(blocks_for(sequence.known()))) return preempt(sequence);

@@ -21,6 +21,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -174,8 +175,9 @@ class Roster {
   bool fits_free(const Sequence& sequence) const;
   void start(Sequence& sequence);
   bool reclaim_outside(std::int32_t wanted, const Sequence* keep);
-  void reuse_prefix(Sequence& sequence);
+  void reuse_prefix(Sequence& sequence, bool may_restore);
   void begin_prefill(Sequence& sequence);
+  void end_restoration(Sequence& sequence);
   void compute_rest(Sequence& sequence);
   void fork_beginning(Sequence& sequence);
   std::size_t decoding() const;  // in the batch, or going to
@@ -186,6 +188,7 @@ class Roster {
   void publish_full(Sequence& sequence);
   cache::BlockId publish_tail(Sequence& sequence);
   void reuse_state(Sequence& sequence);
+  void await_state(Sequence& sequence, std::span<const cache::BlockId> in_pool);
   cache::BlockId holder_of(const cache::SequenceView& beginning, cache::BlockId node);
   cache::BlockId node_of_end(const Sequence& sequence, std::int32_t end, cache::BlockId tail) const;
   void publish_states(Sequence& sequence, cache::BlockId tail);

@@ -14,15 +14,23 @@ void Roster::prefetch(Sequence& sequence) {
 
 // After what the disk has of it.
 void Roster::begin_prefill(Sequence& sequence) {
-  if (!restorer_ || !restorer_->begin(sequence, prefill_rate_)) return compute_rest(sequence);
+  if (!restorer_ || !restorer_->begin(sequence, prefill_rate_)) return end_restoration(sequence);
   sequence.phase = SequencePhase::kRestoring;
+}
+
+// Blocks behind which no state has come are others', and its own rows would write to them.
+void Roster::end_restoration(Sequence& sequence) {
+  const bool lacks_state = sequence.state != nullptr && sequence.state->awaits_behind * block_tokens_ > sequence.progress.planned();
+  if (!lacks_state) return compute_rest(sequence);
+  retry(sequence);
+  unhold(sequence);
 }
 
 void Roster::restore(step::StepPlan& plan, std::vector<Sequence*>& loading) {
   if (!restorer_) return;
   restored_.clear();
   restorer_->load(batch_, plan, loading, restored_);
-  for (Sequence* sequence : restored_) compute_rest(*sequence);
+  for (Sequence* sequence : restored_) end_restoration(*sequence);
 }
 
 void Roster::give_away() {

@@ -12,6 +12,7 @@ namespace braid::sched {
 void Roster::reuse_state(Sequence& sequence) {
   RecurrentState& state = *sequence.state;
   state.source.clear();
+  state.source_end = state.awaits_behind = 0;
   sequence.fork_source.clear();
   const std::int64_t needed = groups_.blocks_at_once(blocks_for(sequence.known())) + groups_.state_blocks() + groups_.count();
   if (needed > target_) return path_.clear();
@@ -41,6 +42,22 @@ void Roster::reuse_state(Sequence& sequence) {
     state.source_end = end;
     return;
   }
+}
+
+// Where the disk has a state that is further on, behind blocks of which it may have none because the pool has them, the sequence holds those
+// instead. `in_pool`: what the index has of its beginning.
+void Roster::await_state(Sequence& sequence, std::span<const cache::BlockId> in_pool) {
+  RecurrentState& state = *sequence.state;
+  if (in_pool.size() == path_.size()) return;
+  if (sequence.restoration == nullptr && !std::exchange(state.has_asked_disk, true)) restorer_->prefetch(sequence);
+  const Restoration* const found = sequence.restoration.get();
+  if (found == nullptr || found->state_blocks == 0 || found->tokens <= state.source_end) return;
+  const auto begin = static_cast<std::size_t>(found->begin);
+  if (begin <= path_.size() || begin > in_pool.size()) return;
+  state.source.clear();
+  sequence.fork_source.clear();
+  path_.assign(in_pool.begin(), in_pool.begin() + found->begin);
+  state.awaits_behind = found->begin;
 }
 
 // A node after path_ with the blocks of all groups that hold how `beginning` ends. That of its checkpoint, if it can be: what is copied is

@@ -259,6 +259,47 @@ TEST(DiskTier, AStateInRamThatIsFurtherOnIsGoneOnWith) {
   server.rig->run_to_end();
 }
 
+// States go to disk for themselves where they may take no more memory; the blocks before them stay in RAM and are on no disk.
+TEST(DiskTier, AStateComesBackBehindBlocksThatHaveStayedInRam) {
+  for (const std::int32_t length : {89, 90, 93}) {
+    const Folder folder;
+    const auto mood = std::make_shared<MoodyIo::Mood>();
+    SchedulerOptions options = recurrent_options(400, false);
+    options.most_state_blocks = 6;
+    options.state_interval = 0;
+    const auto prompt = Rig::prompt_of(length, 1);
+    Server server(folder.path(), options, mood);
+    server.cached(prompt, 1);
+    for (int other = 2; other < 5; ++other) server.cached(Rig::prompt_of(20, other), 1);
+    server.settle();
+    EXPECT_EQ(server.rig->scheduler->stats().cache_disk_hit_tokens, 0U);
+    EXPECT_EQ(server.cached(prompt, 20), length - 1);
+    EXPECT_EQ(server.rig->scheduler->stats().cache_disk_hit_tokens, static_cast<std::uint64_t>(length - 1));
+    server.rig->run_to_end();
+  }
+}
+
+// The blocks in RAM are others', too: without its state it writes to none of them.
+TEST(DiskTier, AStateThatDoesNotComeIsComputedBesideTheBlocksInRam) {
+  for (int one_in = 1; one_in < 12; ++one_in) {
+    const Folder folder;
+    const auto mood = std::make_shared<MoodyIo::Mood>();
+    SchedulerOptions options = recurrent_options(one_in % 2 == 0 ? 400 : 60, false);
+    options.most_state_blocks = 6;
+    options.state_interval = 0;
+    const auto prompt = Rig::prompt_of(90, 1);
+    Server server(folder.path(), options, mood);
+    server.cached(prompt, 1);
+    for (int other = 2; other < 5; ++other) server.cached(Rig::prompt_of(20, other), 1);
+    server.settle();
+    mood->fail_one_in = one_in;
+    const std::int32_t cached = server.cached(prompt, 20);
+    EXPECT_TRUE(cached == 0 || cached == 89) << cached;
+    server.cached(prompt, 20);
+    server.rig->run_to_end();
+  }
+}
+
 // Blocks alone are of no use: what was loaded of them does not count, and the prompt is computed.
 TEST(DiskTier, WithoutItsStateAPromptIsComputed) {
   const Folder folder;
