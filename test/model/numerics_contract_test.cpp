@@ -279,15 +279,15 @@ INSTANTIATE_TEST_SUITE_P(Models, NumericsContractOfFamilies, testing::Values("gp
 
 // Kinds of attention that only folders of the hub have here: scores that fall with distance, windows in some layers with norms of queries
 // and keys, parallel branches with layers without positions, norms after the branches, pairs side by side of a part of
-// a head; layers with states; and several streams, keys and values of other layers, inputs of layers, experts as a branch of their own.
+// a head; layers with states, also beside experts; and several streams, keys and values of other layers, inputs of layers, experts as a branch of their own.
 class NumericsContractOfAttention : public testing::TestWithParam<std::string> {};
 
 TEST_P(NumericsContractOfAttention, HoldsForEveryScheduleOnEveryTier) { expect_contract(open_folder_model(GetParam()), 110, true); }
 
 INSTANTIATE_TEST_SUITE_P(Models, NumericsContractOfAttention,
                          testing::Values("bloom", "gemma3", "cohere2", "olmo3", "gptj", "phi3-longrope", "lfm2", "lfm2-biased", "granite4",
-                                         "qwen3.5", "qwen3-next", "bamba", "falcon-h1", "mamba2", "nemotron-h", "gemma3n", "gemma4",
-                                         "gemma4-moe"),
+                                         "qwen3.5", "qwen3-next", "bamba", "falcon-h1", "mamba2", "nemotron-h", "lfm2-moe", "granite4-moe",
+                                         "qwen3.5-moe", "nemotron-h-moe", "gemma3n", "gemma4", "gemma4-moe"),
                          folder_test_name);
 
 // Experts, whose rows come together by the step.
