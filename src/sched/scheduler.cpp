@@ -20,7 +20,6 @@ namespace {
 
 namespace asio = boost::asio;
 
-// How long a sequence waits for a disk that gives nothing, before it computes what it wanted from there.
 constexpr int kPruneSeconds = 60;
 
 }  // namespace

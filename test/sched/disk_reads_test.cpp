@@ -39,14 +39,14 @@ TEST(DiskTier, LongStepsDoNotEndARestoration) {
   const auto prompt = Rig::prompt_of(100, 1);
   leave_on_disk(prompt, folder.path());
   SchedulerOptions options = tier_options(100, true);
-  options.restore_patience = std::chrono::milliseconds(100);
+  options.restore_patience = std::chrono::milliseconds(1'000);
   Server server(folder.path(), options);
   std::vector<store::BlockStore::PendingRecord> hoarded;
   while (server.store->free_buffers() > 4) hoarded.push_back(*server.store->begin_write({1, 2}, {}));
   server.rig->model.hold();
   Client& client = server.rig->submit(prompt, 3);
   bool is_over = false;
-  boost::asio::steady_timer timer(server.rig->loop, std::chrono::milliseconds(500));
+  boost::asio::steady_timer timer(server.rig->loop, std::chrono::milliseconds(1'500));
   timer.async_wait([&](const auto&) { is_over = true; });
   ASSERT_TRUE(server.rig->run_until([&] { return is_over; }));
   server.rig->model.release();
