@@ -6,42 +6,24 @@ import net from "node:net";
 import path from "node:path";
 import { test } from "node:test";
 import { ask } from "./support/connections.mjs";
+import { Load } from "./support/load.mjs";
 import { braid, braidBinary, freePort, Process, run, serve, sourceFolder, temporaryFolder } from "./support/processes.mjs";
 import { eventually } from "./support/client.mjs";
 
 const body = { prompt: "Once upon a time", max_tokens: 12, temperature: 0, ignore_eos: true };
 const completions = "/v1/completions";
 
-// Asks again and again until stopped, half of the workers each time over a new connection, the others over one that is kept as long as the
-// server keeps it; every answer has to be the right one.
-class Load {
-  #stopped = false;
-  #workers;
-  answers = 0;
-
-  constructor(url, workers, expected) {
-    const work = async (stream, agent) => {
-      while (!this.#stopped) {
-        const { status, body: text } = await ask(url, completions, { body: { ...body, stream }, agent });
-        assert.equal(status, 200, text);
-        if (stream) assert.ok(text.endsWith("data: [DONE]\n\n") && !text.includes('"error"'), text);
-        else assert.equal(JSON.parse(text).choices[0].text, expected);
-        ++this.answers;
-      }
-    };
-    this.#workers = Array.from({ length: workers }, (_, i) => work(i % 2 === 0, i % 4 < 2 && new http.Agent({ keepAlive: true, maxSockets: 1 })));
-    for (const worker of this.#workers) worker.catch(() => {});  // told by stop()
-  }
-
-  async another(count) {
-    const until = this.answers + count;
-    await Promise.race([eventually("more answers", () => this.answers >= until, 60), Promise.all(this.#workers)]);
-  }
-
-  async stop() {
-    this.#stopped = true;
-    await Promise.all(this.#workers);
-  }
+// Half of the workers ask each time over a new connection, the others over one that is kept as long as the server keeps it; every answer
+// has to be the right one.
+function load_of(url, workers, expected) {
+  const agents = Array.from({ length: workers }, (_, i) => i % 4 < 2 && new http.Agent({ keepAlive: true, maxSockets: 1 }));
+  return new Load(workers, async (i) => {
+    const stream = i % 2 === 0;
+    const { status, body: text } = await ask(url, completions, { body: { ...body, stream }, agent: agents[i] });
+    assert.equal(status, 200, text);
+    if (stream) assert.ok(text.endsWith("data: [DONE]\n\n") && !text.includes('"error"'), text);
+    else assert.equal(JSON.parse(text).choices[0].text, expected);
+  });
 }
 
 test("a server is taken over under load: no connection is refused, no request fails", async (t) => {
@@ -49,7 +31,7 @@ test("a server is taken over under load: no connection is refused, no request fa
   const args = ["--takeover", control, "--kv-memory", "64MiB", "--drain-timeout", "120s", "--header-timeout", "1h"];
   let server = await serve(t, args);
   const expected = JSON.parse((await ask(server.url, completions, { body })).body).choices[0].text;
-  const load = new Load(server.url, 8, expected);
+  const load = load_of(server.url, 8, expected);
   await load.another(20);
   for (let generation = 0; generation < 3; ++generation) {
     const successor = await serve(t, args);
