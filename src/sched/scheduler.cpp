@@ -139,6 +139,7 @@ bool Scheduler::has_ended() const {
   if (has_work()) return false;
   const DiskTier* disk = roster_.disk_tier();
   if (disk == nullptr) return true;
+  if (is_overdue_) return lane_.idle();
   return (!gives_away_ || roster_.has_given_away()) && lane_.idle() && !disk->has_saves() && disk->store().idle();
 }
 
@@ -201,7 +202,7 @@ bool Scheduler::plan_next() {
   step.checked.clear();
   step.shape = {};
 
-  if (draining_ && gives_away_ && !has_work()) roster_.give_away();
+  if (draining_ && gives_away_ && !is_overdue_ && !has_work()) roster_.give_away();
   roster_.restart_long();
   if (Sequence* suspect = quarantine_.next_alone(roster_.batch()); suspect != nullptr && add_alone(*suspect, step)) return post(step);
 
@@ -322,7 +323,10 @@ void Scheduler::begin_drain() {
 asio::awaitable<bool> Scheduler::drained(std::chrono::steady_clock::time_point deadline) {
   drain_deadline_.expires_at(deadline);
   if (!has_ended()) co_await drain_deadline_.async_wait(asio::as_tuple(asio::use_awaitable));
-  co_return !has_work();
+  if (has_work()) co_return false;
+  is_overdue_ = gives_away_;  // what is still to be written, to a store that may hang, is nobody's answer
+  wake_.notify();
+  co_return true;
 }
 
 void Scheduler::change_weights(const std::function<std::optional<AdapterUse>(const AdapterUse&)>& newer) {
@@ -348,7 +352,7 @@ void Scheduler::end_users(const std::function<bool(const AdapterUse&)>& is_such,
 void Scheduler::abort_remaining(const Error& reason) {
   draining_ = true;
   aborted_ = true;
-  gives_away_ = false;
+  is_overdue_ = gives_away_;
   finish_all(reason);
   wake_.notify();
 }

@@ -148,6 +148,7 @@ class Scheduler final : public Engine, private TicketListener {
   std::function<void()> on_given_back_;
   bool draining_ = false;
   bool gives_away_ = false;                // at its end
+  bool is_overdue_ = false;                // it ends with its last step, whatever is still to be written
   bool aborted_ = false;                   // while draining
   std::weak_ptr<const void> reservation_;  // shared by all who have one
   bool warned_of_drafts_ = false;

@@ -23,6 +23,7 @@ Key of(const cache::PrefixKey& key) { return {key.high, key.low}; }
 struct Shelf {
   std::map<Key, std::vector<std::byte>> records;
   bool loses_all = false;   // what it has just said that it has
+  bool hangs = false;       // what is written never ends
   bool answers = true;      // or else nothing is known to be there when the time is up
   std::size_t asked = 0;    // keys
   std::size_t largest = 0;  // keys of one question
@@ -54,6 +55,7 @@ class ShelfStore final : public store::RecordStore {
   }
   void commit(store::PendingRecord record) override {
     ++under_way_;
+    if (shelf_.hangs) return hanging_.push_back(std::move(record));
     boost::asio::post(loop_, [this, record = std::make_shared<store::PendingRecord>(std::move(record))] {
       const auto bytes = record->buffer.bytes().first(record->header.record_bytes());
       store::seal_record(bytes, record->header);
@@ -99,6 +101,7 @@ class ShelfStore final : public store::RecordStore {
   const std::size_t payload_bytes_;
   store::BufferPool buffers_;
   std::function<void()> on_written_;
+  std::vector<store::PendingRecord> hanging_;
   std::set<Key> present_;
   std::set<Key> known_;
   std::size_t under_way_ = 0;
@@ -236,6 +239,26 @@ TEST(SharedStore, AServerThatIsStoppedLeavesNothing) {
   one.rig->scheduler->abort_remaining({ErrorCode::kDraining, "stopped", {}});
   one.rig->run_to_end();
   EXPECT_TRUE(shelf.records.empty());
+}
+
+// Its deadline holds for those who wait for an answer, not for what is written.
+TEST(SharedStore, AServerEndsInTimeWhateverItsStoreDoes) {
+  for (const bool write_through : {true, false}) {
+    Shelf shelf;
+    shelf.hangs = true;
+    Sharer one(shelf, tier_options(400, write_through), 16);
+    one.cached(Rig::prompt_of(90, 1));
+    one.rig->scheduler->give_away_at_end();
+    one.rig->scheduler->begin_drain();
+    std::optional<bool> drained;
+    const auto drain = [](Scheduler& scheduler, std::optional<bool>& all) -> boost::asio::awaitable<void> {
+      all = co_await scheduler.drained(std::chrono::steady_clock::now() + std::chrono::milliseconds(50));
+    };
+    boost::asio::co_spawn(one.rig->loop, drain(*one.rig->scheduler, drained), boost::asio::detached);
+    one.rig->run_to_end();
+    EXPECT_EQ(drained, true);
+    EXPECT_TRUE(shelf.records.empty());
+  }
 }
 
 }  // namespace
