@@ -177,7 +177,8 @@ CLI::Option* add_duration(CLI::App& app, const std::string& name, std::chrono::m
     target = *duration;
     return std::string();
              })
-      ->default_str(fmt::format("{}", std::chrono::duration_cast<std::chrono::seconds>(target)));
+      ->default_str(target.count() % 1000 == 0 ? fmt::format("{}", std::chrono::duration_cast<std::chrono::seconds>(target))
+                                               : fmt::format("{}", target));
 }
 
 CLI::Option* add_timeout(CLI::App& app, const std::string& name, std::chrono::milliseconds& target, const std::string& help) {

@@ -108,6 +108,7 @@ TEST(ServedModels, AnAdaptersNameIsItsBasesWhereModelsAreAskedAbout) {
 TEST(Metrics, EachIsDocumentedWithItsTypeAndEachDocumentedOneIsServed) {
   EngineStats stats;
   stats.disk.emplace();
+  stats.redis.emplace();
   stats.images.emplace();
   net::SystemFigures figures;
   figures.pressure = {{.resource = "cpu"}};

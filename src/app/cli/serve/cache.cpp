@@ -37,8 +37,7 @@ void add_cache_options(CLI::App& app, ServeOptions& options) {
       ->check(CLI::IsMember({"evict", "through"}));
   app.add_option_function<std::string>(
          "--kv-redis", [&options](const std::string& url) { options.shared_cache.redis = read_url(url); },
-         "Redis (or Valkey) through which servers share blocks of the prefix cache: redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE] or "
-         "unix://[[USER]:PASSWORD@]/PATH[?db=DATABASE]")
+         "Redis or Valkey through which servers share the prefix cache: redis://[:PASSWORD@]HOST[:PORT][/DATABASE] or unix:///PATH")
       ->type_name("URL");
   add_timeout(app, "--kv-redis-timeout", options.shared_cache.timeout, "How long an answer of it is waited for");
   add_duration(app, "--kv-redis-ttl", options.shared_cache.ttl, "After which it forgets a block that nobody has written again");
