@@ -9,7 +9,7 @@
 namespace braid::app {
 namespace {
 
-std::terminate_handler before = nullptr;
+std::terminate_handler usual_end = nullptr;
 
 void explain() {
   if (const std::exception_ptr failure = std::current_exception()) {
@@ -18,15 +18,15 @@ void explain() {
     } catch (const std::bad_alloc&) {
       end_exhausted();
     } catch (...) {
-      before();
+      usual_end();
     }
   }
-  before();
+  usual_end();
 }
 
 }  // namespace
 
-void end_when_exhausted() { before = std::set_terminate(explain); }
+void end_when_exhausted() { usual_end = std::set_terminate(explain); }
 
 void end_exhausted() noexcept {
   constexpr std::string_view kWhy =

@@ -224,7 +224,7 @@ Result<ExprId> TextLanguages::expression(Id root, Grammar& grammar, const std::f
       label = label.united(automaton->classes[i]);
     }
     for (const auto& [to, set] : edges) {
-      auto label = std::find_if(labels.begin(), labels.end(), [&set = set](const auto& l) { return l.first == set; });
+      auto label = std::find_if(labels.begin(), labels.end(), [&wanted = set](const auto& l) { return l.first == wanted; });
       if (label == labels.end()) label = labels.insert(labels.end(), {set, character(set)});
       graph.push_back({from, to, label->second});
     }

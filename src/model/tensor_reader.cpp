@@ -212,9 +212,8 @@ Result<files::Mapping> TensorReader::pack(kernels::ThreadTeam& team, const files
     const auto [first, last] = noted.panels;
     // Where the first panel of all would be, which another rank has: kernels count from there.
     std::byte* packed = mapping->data() + noted.offset - bytes_of(out, {0, first});
-    team.for_chunks(last - first, 8, [&, first = first](std::int64_t begin, std::int64_t end, int) {
-      pack_panels(noted, first + begin, first + end, packed);
-    });
+    team.for_chunks(last - first, 8,
+                    [&, from = first](std::int64_t begin, std::int64_t end, int) { pack_panels(noted, from + begin, from + end, packed); });
     out.data = packed;
     drop_pages(noted, i + 1 == matrices_.size() || matrices_[i + 1].tensor != noted.tensor);
     if (progress) progress("weights", noted.offset + bytes_of(out, noted.panels), packed_bytes_);

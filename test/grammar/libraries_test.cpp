@@ -116,7 +116,7 @@ TEST(Libraries, AFaultAnywhereInThemIsLostAlone) {
     const auto& [keyword, value] = faults[random() % std::size(faults)];
     const auto& [path, place] = places[random() % places.size()];
     auto& members = *place->get_if<ValueDict>();
-    std::erase_if(members, [&keyword = keyword](const auto& member) { return member.first == keyword; });
+    std::erase_if(members, [&wrong = keyword](const auto& member) { return member.first == wrong; });
     const Value mended = faulty;
     members.emplace_back(keyword, value);
     SCOPED_TRACE(fmt::format("{}: {}, {}.{}", one.library, one.name, path, keyword));

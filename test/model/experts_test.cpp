@@ -111,7 +111,7 @@ TEST(Experts, LoadsThatChangeBetweenStepsLeaveARowsBits) {
   std::mt19937 random(3);
   for (int step = 0; step < 12; ++step) {
     const auto favourite = static_cast<std::int32_t>(random() % static_cast<std::uint32_t>(experts));
-    const std::uint32_t others = step % 4;  // of four rows so many go elsewhere
+    const auto others = static_cast<std::uint32_t>(step % 4);  // of four rows so many go elsewhere
     std::vector<std::vector<float>> rows(1 + random() % 48);
     for (std::vector<float>& row : rows) {
       const auto draw = static_cast<std::uint32_t>(random());

@@ -179,11 +179,11 @@ double figure(std::string_view metrics, std::string_view name) {
 
 std::string normalized(std::string text) {
   static const std::regex kIds("(cmpl-|chatcmpl-|req-|msg_|resp_)[0-9a-f]{24}");
-  static const std::regex kCalls("call_[0-9A-Za-z]{24}");
+  static const std::regex kCallIds("call_[0-9A-Za-z]{24}");
   static const std::regex kCreated("\"created\":[0-9]+");
   static const std::regex kDate("Date: [^\r]*");
   text = std::regex_replace(text, kIds, "$1ID");
-  text = std::regex_replace(text, kCalls, "call_ID");
+  text = std::regex_replace(text, kCallIds, "call_ID");
   text = std::regex_replace(text, kCreated, "\"created\":0");
   return std::regex_replace(text, kDate, "Date: NOW");
 }

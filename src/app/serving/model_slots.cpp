@@ -379,7 +379,7 @@ asio::awaitable<Result<PoolBytes>> ModelSlots::make_room(const ModelNeeds& needs
     if (is_full) {
       lack = fmt::format("{} models are loaded, which is the most (--max-models), and all are in use", loaded());
     } else if (needs.pool_elsewhere) {
-      co_return *needs.pool_elsewhere;
+      co_return PoolBytes{*needs.pool_elsewhere};
     } else {
       const std::vector<EngineMemory> memory = memory_of_loaded();
       const Result<std::uint64_t> left = co_await workshop_.memory_left(untouched());

@@ -122,8 +122,8 @@ std::vector<PeerLink::Address> PeerLink::addresses() const {
       all.push_back({fmt::format("{}://{}:{}", peer.scheme, bracketed(peer.host), peer.port), std::move(number)});
   }
   std::ranges::sort(all, {}, &Address::connect_to);
-  const auto same = std::ranges::unique(all, {}, &Address::connect_to);
-  all.erase(same.begin(), same.end());
+  const auto is_same = [](const Address& one, const Address& other) { return one.connect_to == other.connect_to; };
+  all.erase(std::unique(all.begin(), all.end(), is_same), all.end());
   all.resize(std::min(all.size(), kMostPeers));
   return all;
 }

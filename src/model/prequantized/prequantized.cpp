@@ -74,7 +74,8 @@ Prequantized read_prequantized(const files::HfFolder& folder, FolderConfig& conf
     return out;
   }
   for (const auto& [name, stored] : folder.tensors())
-    if (std::ranges::any_of(kSayNothing, [&name = name](std::string_view ending) { return name.ends_with(ending); })) out.used.insert(name);
+    if (std::ranges::any_of(kSayNothing, [&tensor = name](std::string_view ending) { return tensor.ends_with(ending); }))
+      out.used.insert(name);
   if (!config.error) add_notes(out);
   return out;
 }
