@@ -79,7 +79,7 @@ Picture on_square(const Picture& picture, const std::array<std::uint8_t, 3>& gro
   for (std::size_t i = 0; i < out.values.size(); ++i) out.values[i] = ground[i % 3];
   const std::int32_t top = (side - picture.height) / 2;
   const std::ptrdiff_t left = std::ptrdiff_t{(side - picture.width) / 2} * 3;
-  for (std::int32_t y = 0; y < picture.height; ++y) std::copy_n(picture.row(y), std::size_t{3} * picture.width, out.row(top + y) + left);
+  for (std::int32_t y = 0; y < picture.height; ++y) std::copy_n(picture.row(y), std::ptrdiff_t{3} * picture.width, out.row(top + y) + left);
   return out;
 }
 
