@@ -95,12 +95,16 @@ PeerLink::PeerLink(boost::asio::io_context& loop, PeerOptions options, const std
 
 PeerLink::~PeerLink() {
   changes_->on_change({});
+  end();
+  thread_.join();
+}
+
+void PeerLink::end() {
   {
     const std::lock_guard lock(mutex_);
     is_ended_ = true;
   }
   woken_.notify_one();
-  thread_.join();
 }
 
 void PeerLink::run() {

@@ -27,7 +27,10 @@ class PeerLink {
   // `key`: of an administrator there; empty: none. The loop, to which the changes belong, has ended before this does.
   PeerLink(boost::asio::io_context& loop, PeerOptions options, const std::string& key, std::string ca_file,
            std::shared_ptr<net::Changes> changes);
-  ~PeerLink();  // waits for what is being sent, which it ends
+  ~PeerLink();  // waits for the round that runs, if end() did not come long before
+
+  // What is being sent is ended, and nothing is sent any more. Does not wait.
+  void end();
 
  private:
   struct Address {

@@ -260,6 +260,7 @@ void Serving::end(const std::string& signal) {
     spdlog::shutdown();  // writes what waits
     std::_Exit(EXIT_SUCCESS);
   }
+  if (peers_) peers_->end();  // a name may be looked up for long
   const bool again = std::exchange(signalled_, true);
   if (!departure_->has_begun()) {
     handover_.stop_succession();
