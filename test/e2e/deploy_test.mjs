@@ -178,6 +178,7 @@ test("manifests name what there is: labels, ports, volumes and options", { skip:
         for (const probe of ["startupProbe", "readinessProbe", "livenessProbe"].map((kind) => container[kind]).filter(Boolean))
           assert.ok(ports.has((probe.httpGet ?? probe.tcpSocket).port), `${file}: ${name}`);
         if (container.name !== "braid") continue;
+        assert.equal(spec.enableServiceLinks, false, `${file}: ${name}`);  // a Service called braid would set BRAID_PORT
         const args = container.args;
         for (const option of args.filter((arg) => arg.startsWith("--"))) assert.ok(known.has(option), `${file}: ${option}`);
         const seconds = (option) => Number(args[args.indexOf(option) + 1].replace(/s$/, ""));
