@@ -23,6 +23,7 @@ const kRules = [
   { when: "weather", say: '<tool_call>\n{"name": "weather", "arguments": {"city": "Bern"}}\n</tool_call>' },
   { when: "attack", say: kHostile },
   { when: "think", say: "<think>First this, then that.</think>The answer is 4." },
+  { when: "Speak as a pirate.", say: "Arr." },
   { when: "Markdown", say: "## A plan\n\n1. Read the *file*\n2. Count its words\n\n```python\nprint(len(open('a').read().split()))\n```\n\n| word | count |\n|---|--:|\n| the | 12 |\n\nThe mean is $\\frac{1}{n}\\sum_{i} x_i$." },
 ];
 
@@ -131,6 +132,25 @@ test("Markdown, formulas, thoughts and calls of tools are shown", async () => {
   assert.deepEqual(page.faults, []);
 });
 
+test("the system prompt and the choice of thinking go with each message", async () => {
+  const page = await open_page(started, script.url);
+  const bodies = [];
+  page.on("request", (request) => { if (request.url().endsWith("/v1/chat/completions")) bodies.push(JSON.parse(request.postData())); });
+  await page.type("#setting-system", "Speak as a pirate.");
+  await send(page, "Hello there.");
+  assert.equal((await texts(page, ".message.assistant .markdown")).at(-1), "Arr.");
+  assert.deepEqual(bodies[0].messages, [{ role: "system", content: "Speak as a pirate." }, { role: "user", content: "Hello there." }]);
+  for (const [chosen, kwargs] of [["on", { enable_thinking: true }], ["off", { enable_thinking: false }], ["", undefined]]) {
+    await page.select("#setting-thinking", chosen);
+    await send(page, "Again.");
+    assert.deepEqual(bodies.at(-1).chat_template_kwargs, kwargs);
+  }
+  await page.reload();
+  await page.waitForSelector("html[data-ready=true]");
+  assert.equal(await page.$eval("#setting-system", (field) => field.value), "Speak as a pirate.");
+  assert.deepEqual(page.faults, []);
+});
+
 test("an answer keeps to a schema, and tells the probabilities of its tokens", async () => {
   const page = await open_page(started, server.url);
   await set(page, "schema", '{"type":"object","properties":{"name":{"type":"string","maxLength":20}},"required":["name"],"additionalProperties":false}');
@@ -224,6 +244,19 @@ test("the engine room shows what /metrics says", async () => {
   const metrics = await (await fetch(`${server.url}/metrics`)).text();
   const shown = (await texts(page, ".pool li strong")).map((text) => Number(text.replaceAll(",", "")));
   assert.equal(shown.reduce((sum, each) => sum + each), Number(metrics.match(/^braid_kv_blocks_total (\d+)/m)[1]));
+  // Figures that stand still while one sequence writes; those of time are bounds of the histogram.
+  const figures = () => page.$$eval(".figures > div", (all) => Object.fromEntries(all.map((each) => [each.querySelector("dt").textContent, each.querySelector("dd").textContent])));
+  const told = (name) => Number(metrics.match(new RegExp(`^braid_${name}(?:\\{[^}]*\\})? (\\S+)$`, "m"))[1]);
+  const seen = await figures();
+  for (const [name, figure] of [["Waiting", "sequences_waiting"], ["Writing", "sequences_decoding"], ["Reading prompts", "sequences_prefilling"],
+    ["Held up by readers", "sequences_stalled"], ["Set back", "sequences_preempted"], ["Evictions", "prefix_cache_evictions_total"]])
+    assert.equal(seen[name], told(figure).toLocaleString("en"), name);
+  const bounds = [...metrics.matchAll(/^braid_inter_token_latency_ms_bucket\{.*le="([^"]+)"/gm)].map(([, bound]) => Number(bound));
+  for (const name of ["p50", "p95", "p99"]) {
+    const bound = seen[`Between tokens, ${name}`];
+    assert.ok(bound === "more" || bounds.includes(Number(bound.match(/^≤ (\S+) ms$/)[1])), bound);
+  }
+  await page.setViewport({ width: 1280, height: 920 });  // with the log
   await shoot(page, "engine-room");
   await page.click("#to-chat");
   await page.click("#stop");
@@ -307,32 +340,42 @@ const kParts = {
   "that is one paragraph": (i) => `and so the ${i}th of the words goes on `,
 };
 
+// Shows the stream at `url` in a new page: what was put in, and between which frames 95% of the gaps lie, in milliseconds.
+async function watch(url) {
+  const page = await open_page(started, url);
+  await page.evaluate(() => {
+    window.gaps = [];
+    window.added = 0;
+    let last = performance.now();
+    const frame = (now) => { window.gaps.push(now - last); last = now; requestAnimationFrame(frame); };
+    requestAnimationFrame(frame);
+    new MutationObserver((records) => { for (const record of records) window.added += record.addedNodes.length; })
+      .observe(document.querySelector("#messages"), { childList: true, subtree: true });
+  });
+  await send(page, "Much.");
+  const { gaps, added, blocks } = await page.evaluate(() =>
+    ({ gaps: window.gaps, added: window.added, blocks: document.querySelector(".markdown").children.length }));
+  // What is finished is not made again: at a frame the last two blocks are, beside what is new.
+  assert.ok(added <= 4 * gaps.length + 3 * blocks + 50, `${added} elements were put in for ${blocks} blocks in ${gaps.length} frames`);
+  assert.equal(await page.$eval(".markdown", (shown) => shown.textContent.includes("999") || shown.children.length > 100), true);
+  assert.deepEqual(page.faults, []);
+  await page.browserContext().close();
+  return gaps.toSorted((a, b) => a - b)[Math.floor(0.95 * (gaps.length - 1))];
+}
+
+const kMostGapMs = 50;
+
 for (const [kind, part] of Object.entries(kParts)) {
-  test(`an answer of 10,000 tokens ${kind} is shown as it comes`, async (t) => {
+  test(`an answer of 10,000 tokens ${kind} is shown as it comes, and 95% of the frames within ${kMostGapMs} ms`, async (t) => {
     let text = "";
     for (let i = 0; text.length < 40_000; ++i) text += part(i);
     const url = await stream_in_front(suite, script.url, text, 1000);
-    const page = await open_page(started, url);
-    await page.evaluate(() => {
-      window.gaps = [];
-      window.added = 0;
-      let last = performance.now();
-      const frame = (now) => { window.gaps.push(now - last); last = now; requestAnimationFrame(frame); };
-      requestAnimationFrame(frame);
-      new MutationObserver((records) => { for (const record of records) window.added += record.addedNodes.length; })
-        .observe(document.querySelector("#messages"), { childList: true, subtree: true });
-    });
-    await send(page, "Much.");
-    const { gaps, added, blocks, frames } = await page.evaluate(() => {
-      const sorted = window.gaps.toSorted((a, b) => a - b);
-      const at = (share) => sorted[Math.floor(share * (sorted.length - 1))].toFixed(0);
-      return { gaps: `p50 ${at(0.5)} ms, p95 ${at(0.95)} ms, most ${at(1)} ms`, added: window.added, frames: sorted.length,
-        blocks: document.querySelector(".markdown").children.length };
-    });
-    t.diagnostic(`gaps between frames: ${gaps}`);
-    // What is finished is not made again: at a frame the last two blocks are, beside what is new.
-    assert.ok(added <= 4 * frames + 3 * blocks + 50, `${added} elements were put in for ${blocks} blocks in ${frames} frames`);
-    assert.equal(await page.$eval(".markdown", (shown) => shown.textContent.includes("999") || shown.children.length > 100), true);
-    assert.deepEqual(page.faults, []);
+    let median;
+    for (let round = 0; round < 3 && !(median <= kMostGapMs); ++round) {  // the machine may be busy with something else
+      const gaps = [await watch(url), await watch(url), await watch(url)].sort((a, b) => a - b);
+      t.diagnostic(`95% of the gaps between frames are within ${gaps.map((gap) => gap.toFixed(0)).join(", ")} ms`);
+      median = gaps[1];
+    }
+    assert.ok(median <= kMostGapMs, `${median} ms`);
   });
 }
