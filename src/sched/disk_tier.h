@@ -69,6 +69,7 @@ struct Restoration {
 struct Lookup {
   std::int32_t round = 1;
   bool is_answered = false;
+  std::chrono::steady_clock::time_point asked = std::chrono::steady_clock::now();
 };
 
 // Loop only. Its host buffers are few: what finds none is not saved, or waits to be read.

@@ -101,6 +101,16 @@ bool Restorer::give_up(SequenceMap& batch, std::chrono::steady_clock::time_point
   return any;
 }
 
+bool Restorer::give_up_asking(SequenceMap& waiting, std::chrono::steady_clock::time_point since) {
+  bool any = false;
+  for (auto& [rank, sequence] : waiting) {
+    if (sequence.lookup == nullptr || sequence.lookup->is_answered || sequence.lookup->asked > since) continue;
+    sequence.lookup.reset();
+    any = true;
+  }
+  return any;
+}
+
 // Whether they are published or not: where the pool has evicted the beginning of a sequence with a window, the tree takes nothing more of
 // it, but the disk does.
 void Restorer::save_full(Sequence& sequence, std::int32_t positions) {

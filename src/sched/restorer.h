@@ -38,6 +38,9 @@ class Restorer {
   // Ends restorations that the disk has given nothing for since then: these sequences compute the rest. True when there were any.
   static bool give_up(SequenceMap& batch, std::chrono::steady_clock::time_point since);
 
+  // The same of questions that have no answer: a store that is to be found by its name may hang before its own time counts.
+  static bool give_up_asking(SequenceMap& waiting, std::chrono::steady_clock::time_point since);
+
   // The full blocks of its first `positions`, which have come back, in order: as many as there are buffers for, the others when it is called
   // again.
   void save_full(Sequence& sequence, std::int32_t positions);

@@ -78,7 +78,11 @@ class Roster {
   // Plans the loads of those who are restored from disk, which are appended to `loading`; who has it all goes on to prefill.
   void restore(step::StepPlan& plan, std::vector<Sequence*>& loading);
   // Ends restorations that the disk has given nothing for so long: these sequences compute the rest. True when there were any.
-  bool give_up_restoring(std::chrono::steady_clock::time_point since) { return restorer_ && Restorer::give_up(batch_, since); }
+  bool give_up_restoring(std::chrono::steady_clock::time_point since) {
+    if (!restorer_) return false;
+    const bool any = Restorer::give_up_asking(queue_.waiting(), since);
+    return Restorer::give_up(batch_, since) || any;
+  }
 
   // The next plan saves some of what only the pool has; nobody is here any more, nor will be. has_given_away() when that was all.
   void give_away();

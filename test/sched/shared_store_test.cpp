@@ -24,6 +24,7 @@ struct Shelf {
   std::map<Key, std::vector<std::byte>> records;
   bool loses_all = false;   // what it has just said that it has
   bool hangs = false;       // what is written never ends
+  bool is_silent = false;   // questions have no answer
   bool answers = true;      // or else nothing is known to be there when the time is up
   std::size_t asked = 0;    // keys
   std::size_t largest = 0;  // keys of one question
@@ -38,8 +39,9 @@ class ShelfStore final : public store::RecordStore {
   bool contains(const cache::PrefixKey& key) const override { return present_.contains(of(key)); }
   bool knows(const cache::PrefixKey& key) const override { return known_.contains(of(key)); }
   void look_up(std::vector<cache::PrefixKey> keys, std::function<void()> done) override {
-    ++under_way_;
     shelf_.asked += keys.size();
+    if (shelf_.is_silent) return;
+    ++under_way_;
     shelf_.largest = std::max(shelf_.largest, keys.size());
     boost::asio::post(loop_, [this, keys = std::move(keys), done = std::move(done)] {
       for (const cache::PrefixKey& key : keys) {
@@ -192,6 +194,17 @@ TEST(SharedStore, WhatItHasLostIsComputed) {
     EXPECT_EQ(other.cached(prompt), 0) << answers;
     other.rig->run_to_end();
   }
+}
+
+TEST(SharedStore, AQuestionWithoutAnAnswerIsGivenUp) {
+  Shelf shelf;
+  shelf.is_silent = true;
+  SchedulerOptions options = tier_options(200, true);
+  options.restore_patience = std::chrono::milliseconds(20);
+  Sharer one(shelf, options);
+  EXPECT_EQ(one.cached(Rig::prompt_of(50, 1)), 0);
+  EXPECT_GT(shelf.asked, 0U);
+  one.rig->run_to_end();
 }
 
 TEST(SharedStore, OneThatIsCancelledWhileItAsksIsGone) {
