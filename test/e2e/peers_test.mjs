@@ -78,6 +78,18 @@ test("newer weights reach all, and a server that was away says that it lacks the
   assert.deepEqual(changes.map(({ model, revision, kind }) => [model, revision, kind]), [["mlp", last, "all"]], "what came before is not needed any more");
 });
 
+test("a server that hangs holds nobody else up, and catches up when it goes on", async (t) => {
+  const { servers: [one, two, three] } = await set_of(t, 3, [mlp]);
+  three.child.kill("SIGSTOP");
+  const { revision: newer } = await json(await send(one, whole(2)));
+  await has(two, newer);
+  const { revision: last } = await json(await send(two, whole(3)));
+  await has(one, last);
+  three.child.kill("SIGCONT");
+  await has(three, last);
+  await ready(one, two, three);
+});
+
 test("a server whose file is another one changes nothing, and says so until it has the right one", async (t) => {
   const folders = [temporaryFolder(t), temporaryFolder(t)];
   folders.forEach((folder, i) => writeFileSync(path.join(folder, "new.safetensors"), whole(i + 2)));

@@ -11,7 +11,9 @@
 #include <netdb.h>
 #include <optional>
 #include <spdlog/spdlog.h>
+#include <string_view>
 #include <sys/socket.h>
+#include <system_error>
 #include <utility>
 
 namespace braid::app {
@@ -21,16 +23,18 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kRound{2};
 constexpr std::chrono::seconds kMostPatience{60};
-constexpr std::size_t kMostKey = 4096;                         // bytes
-constexpr std::size_t kMostPeers = 64;                         // asked at once, each by a thread
+constexpr std::chrono::seconds kMostSilence{5};    // of one that is asked what it has: a hung one holds the others up for no longer
+constexpr std::chrono::seconds kMostWorking{120};  // of one that gets newer weights, which take their time
+constexpr std::size_t kMostKey = 4096;             // bytes
+constexpr std::size_t kMostPeers = 64;             // asked at once, each by a thread
 constexpr std::size_t kMostPeerAnswer = std::size_t{4} << 20;  // bytes
 
-registry::HttpOptions peer_http(std::string ca_file) {
+registry::HttpOptions peer_http(std::string ca_file, std::chrono::seconds silence) {
   registry::HttpOptions http;
   http.direct = true;
   http.ca_file = std::move(ca_file);
   http.connect_timeout = std::chrono::seconds(2);
-  http.stall_timeout = std::chrono::minutes(10);  // newer weights take their time
+  http.stall_timeout = silence;
   return http;
 }
 
@@ -52,7 +56,8 @@ std::vector<std::string> numbers_of(const NamedPeer& peer) {
   std::vector<std::string> numbers;
   for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
     char text[NI_MAXHOST] = {};
-    if (::getnameinfo(one->ai_addr, one->ai_addrlen, text, sizeof text, nullptr, 0, NI_NUMERICHOST) == 0)
+    const bool is_known = ::getnameinfo(one->ai_addr, one->ai_addrlen, text, sizeof text, nullptr, 0, NI_NUMERICHOST) == 0;
+    if (is_known && std::string_view(text).find('%') == std::string_view::npos)  // one of a single link
       numbers.push_back(fmt::format("{}:{}", bracketed(text), peer.port));
   }
   ::freeaddrinfo(found);
@@ -81,8 +86,9 @@ Result<std::string> read_peer_key(const std::string& file) {
 
 PeerLink::PeerLink(boost::asio::io_context& loop, PeerOptions options, const std::string& key, std::string ca_file,
                    std::shared_ptr<net::Changes> changes)
-    : loop_(loop), options_(std::move(options)), http_(peer_http(std::move(ca_file))), headers_(peer_headers(key)),
-      changes_(std::move(changes)), node_(changes_->node()) {
+    : loop_(loop), options_(std::move(options)), asking_(peer_http(ca_file, kMostSilence)),
+      bringing_(peer_http(std::move(ca_file), kMostWorking)), headers_(peer_headers(key)), changes_(std::move(changes)),
+      node_(changes_->node()) {
   changes_->on_change([this] {
     {
       const std::lock_guard lock(mutex_);
@@ -146,6 +152,16 @@ std::optional<PeerLink::Own> PeerLink::own_changes() {
   return is_ended_ ? std::nullopt : std::exchange(own_, std::nullopt);
 }
 
+// Beside the others; where no thread can be had, by this one once it is waited for.
+std::future<net::PeerState> PeerLink::begin_talk(const Address& address, const Own& own) {
+  const auto talking = [this, &address, &own] { return talk(address, own); };
+  try {
+    return std::async(std::launch::async, talking);
+  } catch (const std::system_error&) {
+    return std::async(std::launch::deferred, talking);
+  }
+}
+
 void PeerLink::round() {
   const std::optional<Own> known = own_changes();
   if (!known) return;
@@ -155,7 +171,7 @@ void PeerLink::round() {
   std::erase_if(patience_,
                 [&all](const auto& one) { return std::ranges::find(all, one.first.connect_to, &Address::connect_to) == all.end(); });
   for (const Address& address : all) patience_.try_emplace(address);
-  for (const Address& address : all) talks.push_back(std::async(std::launch::async, [this, &address, &own] { return talk(address, own); }));
+  for (const Address& address : all) talks.push_back(begin_talk(address, own));
   std::vector<net::PeerState> peers;
   for (auto& one : talks) peers.push_back(one.get());
   std::erase_if(peers, [this](const net::PeerState& peer) { return peer.node == node_; });
@@ -171,7 +187,7 @@ Result<registry::HttpAnswer> PeerLink::ask(const Address& address, std::string m
   request.body = std::move(body);
   request.connect_to = address.connect_to;
   request.goes_on = [this] { return !is_ended_.load(); };
-  return registry::ask(http_, request, kMostPeerAnswer);
+  return registry::ask(request.method == "GET" ? asking_ : bringing_, request, kMostPeerAnswer);
 }
 
 net::PeerState PeerLink::talk(const Address& address, const Own& own) {

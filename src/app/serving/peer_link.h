@@ -10,6 +10,7 @@
 #include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <condition_variable>
+#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -49,13 +50,15 @@ class PeerLink {
   void round();
   std::optional<Own> own_changes();
   std::vector<Address> addresses() const;
+  std::future<net::PeerState> begin_talk(const Address& address, const Own& own);
   net::PeerState talk(const Address& address, const Own& own);
   std::string bring(const Address& address, const net::PeerState& peer, const Own& own, Patience& patience) const;
   Result<registry::HttpAnswer> ask(const Address& address, std::string method, const std::string& path, std::string body) const;
 
   boost::asio::io_context& loop_;
   const PeerOptions options_;
-  const registry::HttpOptions http_;
+  const registry::HttpOptions asking_;
+  const registry::HttpOptions bringing_;
   const std::vector<std::string> headers_;
   const std::shared_ptr<net::Changes> changes_;
   const std::string node_;
