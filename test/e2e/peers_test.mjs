@@ -83,8 +83,8 @@ test("a server that hangs holds nobody else up, and catches up when it goes on",
   three.child.kill("SIGSTOP");
   const { revision: newer } = await json(await send(one, whole(2)));
   await has(two, newer);
-  const { revision: last } = await json(await send(two, whole(3)));
-  await has(one, last);
+  const { revision: last } = await json(await send(one, whole(3)));  // which asks the one that hangs just now
+  await has(two, last);
   three.child.kill("SIGCONT");
   await has(three, last);
   await ready(one, two, three);
