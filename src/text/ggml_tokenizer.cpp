@@ -1,6 +1,7 @@
 #include "text/ggml_tokenizer.h"
 
 #include "text/tokenizer/tokenizer.h"
+#include "text/tokenizer/word_rules.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -10,6 +11,12 @@
 
 namespace braid::text {
 namespace {
+
+constexpr std::string_view kPunctuation = R"([\p{P}\$\+<=>\^~\|`]+)";  // as the rules have it
+
+// BLOOM's words, whose inner brackets the rules have not.
+constexpr std::string_view kBloomAsPublished = " ?[^(\\s|[.,!?…。，、।۔،])]+";
+constexpr std::string_view kBloomRule = " ?[^(\\s|.,!?…。，、।۔،)]+";
 
 using JsonPart = simdjson::dom::element;
 using Metadata = std::vector<std::pair<std::string, files::GgufValue>>;
@@ -35,22 +42,51 @@ std::vector<JsonPart> parts_of(JsonPart root, std::string_view key, std::string_
   return parts;
 }
 
-// Which of llama.cpp's rules cut words like these pre-tokenizers.
-std::optional<std::string_view> rules_of(const std::vector<JsonPart>& parts) {
-  bool digits = false;
+// Whether a text gets a space before it. SentencePiece's rules add one unless a file says otherwise.
+bool adds_space(JsonPart root) {
+  const auto normalizers = parts_of(root, "normalizer", "normalizers");
+  const auto splitters = parts_of(root, "pre_tokenizer", "pretokenizers");
+  return std::ranges::any_of(normalizers, [](JsonPart part) { return text_of(part, "type") == "Prepend"; }) ||
+         std::ranges::any_of(splitters, [](JsonPart part) {
+           std::string_view scheme = "always";
+           return text_of(part, "type") == "Metaspace" && (part["prepend_scheme"].get(scheme) != simdjson::SUCCESS || scheme != "never");
+         });
+}
+
+// Whether what a Split finds becomes words of its own.
+bool isolates(JsonPart split) {
+  const std::string_view behaviour = text_of(split, "behavior");
+  return flag_of(split, "invert") ? behaviour == "Removed" : behaviour == "Isolated";
+}
+
+// The expressions by which pre-tokenizers cut, one after the other; nothing where one cuts otherwise.
+std::optional<std::vector<std::string>> stages_of(const std::vector<JsonPart>& parts) {
+  std::vector<std::string> stages;
   for (const JsonPart part : parts) {
     const std::string_view type = text_of(part, "type");
     std::string_view regex;
-    if (type == "Digits") digits = flag_of(part, "individual_digits");
-    if (type == "Split" && part["pattern"]["Regex"].get(regex) == simdjson::SUCCESS) {
-      const bool contractions = regex.find("(?i:'s|'t|'re|'ve|'m|'ll|'d)|") != std::string_view::npos;
-      if (contractions && regex.find("\\p{N}{1,3}|") != std::string_view::npos) return "llama-bpe";
-      if (contractions && regex.find("|\\p{N}|") != std::string_view::npos) return "qwen2";
+    bool use_regex = true;
+    if (type == "Split" && isolates(part) && part["pattern"]["Regex"].get(regex) == simdjson::SUCCESS) {
+      stages.emplace_back(regex == kBloomAsPublished ? kBloomRule : regex);
+    } else if (type == "Digits") {
+      stages.emplace_back(flag_of(part, "individual_digits") ? R"(\p{N})" : R"(\p{N}+)");
+    } else if (type == "Punctuation" && text_of(part, "behavior") == "Contiguous") {
+      stages.emplace_back(kPunctuation);
+    } else if (type == "ByteLevel") {
+      if (part["use_regex"].get(use_regex) != simdjson::SUCCESS || use_regex) stages.emplace_back(kGpt2Words);
+    } else {
       return std::nullopt;
     }
-    if (type == "ByteLevel") return digits ? "smollm" : "gpt-2";
   }
-  return std::nullopt;
+  // Of Falcon llama.cpp's rules leave out that a number is cut from the space before it.
+  if (stages.size() == 4 && stages[0] == kPunctuation && stages[2] == R"(\p{N}+)") stages.erase(stages.begin() + 2);
+  return stages;
+}
+
+// Which of llama.cpp's rules cut words like these pre-tokenizers.
+std::optional<std::string_view> rules_of(const std::vector<JsonPart>& parts, bool whole_words_first) {
+  const auto stages = stages_of(parts);
+  return stages ? name_of_rules(*stages, whole_words_first) : std::nullopt;
 }
 
 struct Token {
@@ -79,7 +115,7 @@ class GgmlTokenizer {
     }
     add_added_tokens();
     add_merges(model, bytes);
-    write(bytes, splitters);
+    write(bytes, rules_of(splitters, flag_of(model, "ignore_merges")));
     return std::move(warnings_);
   }
 
@@ -130,7 +166,7 @@ class GgmlTokenizer {
       if (!bytes && token.type == 1 && token.score == 0.0) token.score = rank - 1.0;
   }
 
-  void write(bool bytes, const std::vector<JsonPart>& splitters) {
+  void write(bool bytes, std::optional<std::string_view> rules) {
     std::vector<std::string> texts;
     std::vector<std::int64_t> types;
     std::vector<double> scores;
@@ -143,9 +179,11 @@ class GgmlTokenizer {
     add("model", std::string(bytes ? "gpt2" : "llama"));
     add("tokens", files::GgufArray{std::move(texts)});
     add("token_type", files::GgufArray{std::move(types)});
-    if (!bytes) return add("scores", files::GgufArray{std::move(scores)});
+    if (!bytes) {
+      add("add_space_prefix", adds_space(root_));
+      return add("scores", files::GgufArray{std::move(scores)});
+    }
     add("merges", files::GgufArray{std::move(merges_)});
-    const auto rules = rules_of(splitters);
     if (!rules)
       warnings_.emplace_back("its words are cut by rules without a name in GGUF: who does not read tokenizer.json takes other ones");
     add("pre", std::string(rules.value_or("default")));

@@ -3,6 +3,8 @@
 
 #include "support/folder.h"
 #include "text/codec.h"
+#include "text/ggml_tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 #include <cstdlib>
 #include <fstream>
@@ -115,6 +117,92 @@ TEST_F(FolderText, ADamagedTokenizerIsTold) {
   const auto tokenizer = Tokenizer::from_gguf(files::GgufFile::from_contents(std::move(contents)));
   ASSERT_FALSE(tokenizer);
   EXPECT_THAT(tokenizer.error().message, AllOf(HasSubstr("tokenizer.json"), HasSubstr("Neural")));
+}
+
+// The name of the rules that GGUF's keys get for a byte-level BPE with these pre-tokenizers.
+std::string named_rules(const std::string& pre_tokenizers, bool ignore_merges = false) {
+  std::vector<std::pair<std::string, files::GgufValue>> metadata;
+  metadata.emplace_back(kTokenizerJsonKey, R"({"pre_tokenizer": {"type": "Sequence", "pretokenizers": [)" + pre_tokenizers +
+                                               R"(]}, "model": {"type": "BPE", "ignore_merges": )" + (ignore_merges ? "true" : "false") +
+                                               R"(, "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]}})");
+  const std::vector<std::string> warnings = add_ggml_tokenizer(metadata);
+  for (const auto& [key, value] : metadata)
+    if (key == "tokenizer.ggml.pre") return std::get<std::string>(value) + (warnings.empty() ? "" : ", with a warning");
+  return "none";
+}
+
+std::string split_by(const std::string& regex) {
+  return R"({"type": "Split", "behavior": "Isolated", "invert": false, "pattern": {"Regex": ")" + regex + R"("}}, )";
+}
+
+// Expressions as tokenizer.json of the hub have them, the backslashes doubled and some line ends as such.
+TEST(GgmlTokenizer, NamesTheRulesThatCutAlike) {
+  const std::string bytes = R"({"type": "ByteLevel", "use_regex": false})";
+  const std::string gpt2 = R"({"type": "ByteLevel"})";
+  const std::string contractions = R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?)";
+  const std::string rest = R"( ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+)";
+  const std::string llama3 = split_by(contractions + R"(\\p{L}+|\\p{N}{1,3}|)" + rest) + bytes;
+  EXPECT_EQ(named_rules(gpt2), "gpt-2");
+  EXPECT_EQ(named_rules(R"({"type": "Digits", "individual_digits": true}, )" + gpt2), "smollm");
+  EXPECT_EQ(named_rules(llama3, true), "llama-bpe");
+  EXPECT_EQ(named_rules(llama3, false), "dbrx");
+  EXPECT_EQ(named_rules(split_by(contractions + R"(\\p{L}+|\\p{N}|)" + rest) + bytes), "qwen2");
+  EXPECT_EQ(
+      named_rules(
+          split_by(R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|\\s*[\\r\\n]+)"
+                   R"(|\\s+(?!\\S)|\\s+)") +
+          bytes),
+      "qwen2");
+  EXPECT_EQ(named_rules(split_by(R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+)"
+                                 R"([\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+)") +
+                        bytes),
+            "qwen35");
+  const std::string words = R"([^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]+)";
+  const std::string titles = R"([^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]*)";
+  const std::string tail = R"( ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+)";
+  const std::string short_forms = R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?|)";
+  EXPECT_EQ(named_rules(split_by(words + "|" + titles + R"(|\\p{N}|)" + tail) + bytes), "tekken");
+  EXPECT_EQ(named_rules(split_by(words + short_forms + titles + short_forms + R"(\\p{N}{1,3}|)" + tail) + bytes), "gpt-4o");
+  EXPECT_EQ(named_rules(split_by(R"(\\p{N}{1,3})") + split_by("[一-龥\u3040-ゟ゠-ヿ]+") +
+                        split_by(R"([!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+)"
+                                 R"(| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+)") +
+                        bytes),
+            "deepseek-v3");
+  EXPECT_EQ(named_rules(split_by(" ?[^(\\\\s|[.,!?…。，、।۔،])]+") + bytes), "bloom");
+  EXPECT_EQ(named_rules(R"({"type": "Punctuation", "behavior": "Contiguous"}, )" + gpt2 +
+                        R"(, {"type": "Digits", "individual_digits": false}, )" +
+                        R"({"type": "Split", "behavior": "Isolated", "pattern": {"Regex": "[0-9][0-9][0-9]"}})"),
+            "falcon");
+}
+
+// Without the key SentencePiece's rules add one, as Llama 2 has it and Gemma not.
+TEST(GgmlTokenizer, SaysWhetherATextGetsASpace) {
+  const auto adds = [](const std::string& parts) {
+    std::vector<std::pair<std::string, files::GgufValue>> metadata;
+    metadata.emplace_back(
+        kTokenizerJsonKey,
+        "{" + parts + R"(, "model": {"type": "BPE", "byte_fallback": true, "vocab": {"a": 0, "<0x00>": 1}, "merges": []}})");
+    add_ggml_tokenizer(metadata);
+    for (const auto& [key, value] : metadata)
+      if (key == "tokenizer.ggml.add_space_prefix") return std::get<bool>(value) ? "yes" : "no";
+    return "none";
+  };
+  const std::string replace = R"({"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"})";
+  EXPECT_STREQ(adds(R"("normalizer": {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "\u2581"}, )" + replace + "]}"),
+               "yes");
+  EXPECT_STREQ(adds(R"("normalizer": )" + replace), "no");
+  EXPECT_STREQ(adds(R"("pre_tokenizer": {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first"})"), "yes");
+  EXPECT_STREQ(adds(R"("pre_tokenizer": {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "never"})"), "no");
+}
+
+TEST(GgmlTokenizer, WarnsOfRulesWithoutAName) {
+  const std::string bytes = R"({"type": "ByteLevel", "use_regex": false})";
+  EXPECT_EQ(named_rules(split_by(R"(\\p{L}+|\\s+)") + bytes), "default, with a warning");
+  EXPECT_EQ(named_rules(R"({"type": "Digits"}, {"type": "ByteLevel"})"), "default, with a warning");
+  EXPECT_EQ(named_rules(R"({"type": "UnicodeScripts"}, {"type": "ByteLevel"})"), "default, with a warning");
+  // What lies between is kept, not what is found.
+  EXPECT_EQ(named_rules(R"({"type": "Split", "behavior": "Removed", "pattern": {"Regex": "\\p{N}"}}, {"type": "ByteLevel"})"),
+            "default, with a warning");
 }
 
 }  // namespace

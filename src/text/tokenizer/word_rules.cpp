@@ -1,15 +1,19 @@
 #include "text/tokenizer/word_rules.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <iterator>
 #include <string>
+#include <vector>
 
 namespace braid::text {
 namespace {
 
 using Expression = std::string_view;
 
-constexpr Expression kGpt2 = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+constexpr Expression kGpt2 = kGpt2Words;
+constexpr Expression kLlama3 =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr Expression kQwen2 =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr Expression kThreeDigits = R"(\p{N}{1,3})";
@@ -104,8 +108,8 @@ constexpr WordRules kRules[] = {
     {"lfm2", PreTokenizer::kLlama3, {}, true, true},
     {"midm-2.0", PreTokenizer::kLlama3, {}, true, true},
     {"pixtral", PreTokenizer::kLlama3, {}, true, true},
-    {"chatglm-bpe", PreTokenizer::kLlama3, {}},
     {"dbrx", PreTokenizer::kLlama3, {}},
+    {"chatglm-bpe", PreTokenizer::kLlama3, {}},
     {"glm4", PreTokenizer::kLlama3, {}},
     {"smaug-bpe", PreTokenizer::kLlama3, {}},
     {"qwen2", PreTokenizer::kQwen2, {}},
@@ -118,6 +122,7 @@ constexpr WordRules kRules[] = {
     {"solar-open", PreTokenizer::kQwen2, {}},
     {"stablelm2", PreTokenizer::kQwen2, {}},
     {"deepseek-llm", PreTokenizer::kDeepSeek, {}},
+    {"smollm", PreTokenizer::kSingleDigits, {}},
     {"starcoder", PreTokenizer::kSingleDigits, {}},
     {"codeshell", PreTokenizer::kSingleDigits, {}},
     {"command-r", PreTokenizer::kSingleDigits, {}},
@@ -125,7 +130,6 @@ constexpr WordRules kRules[] = {
     {"mellum2", PreTokenizer::kSingleDigits, {}},
     {"minerva-7b", PreTokenizer::kSingleDigits, {}},
     {"refact", PreTokenizer::kSingleDigits, {}},
-    {"smollm", PreTokenizer::kSingleDigits, {}},
     {"afmoe", {}, kAfmoe},
     {"bailingmoe", {}, kBailing},
     {"bailingmoe2", {}, kBailing},
@@ -167,7 +171,47 @@ constexpr WordRules kRules[] = {
     {"youtu", {}, kYoutu, true},
 };
 
+std::vector<Expression> stages_of(const WordRules& rules) {
+  if (!rules.scanner) return {rules.stages.begin(), rules.stages.end()};
+  switch (*rules.scanner) {
+    case PreTokenizer::kGpt2:
+      return {kGpt2};
+    case PreTokenizer::kLlama3:
+      return {kLlama3};
+    case PreTokenizer::kQwen2:
+      return {kQwen2};
+    case PreTokenizer::kSingleDigits:
+      return {kDigit, kGpt2};
+    default:
+      return {};
+  }
+}
+
+// Possessive or greedy is the same to these, and so is a line's end by its letter.
+std::string usual_form(std::string_view expression) {
+  std::string out;
+  for (const char c : expression) {
+    if (c == '\r' || c == '\n')
+      out += c == '\r' ? "\\r" : "\\n";
+    else if (c != '+' || out.empty() || (out.back() != '+' && out.back() != '*' && out.back() != '?'))
+      out += c;
+  }
+  return out;
+}
+
 }  // namespace
+
+std::optional<std::string_view> name_of_rules(std::span<const std::string> stages, bool whole_words_first) {
+  const WordRules* found = nullptr;
+  for (const WordRules& rules : kRules) {
+    if (rules.plain_text || rules.drops_space || (found != nullptr && rules.whole_words_first != whole_words_first)) continue;
+    const std::vector<Expression> own = stages_of(rules);
+    if (own.empty() || !std::ranges::equal(own, stages, {}, usual_form, usual_form)) continue;
+    if (rules.whole_words_first == whole_words_first) return rules.name;
+    found = &rules;
+  }
+  return found == nullptr ? std::nullopt : std::optional(found->name);
+}
 
 Result<const WordRules*> word_rules_named(std::string_view name) {
   std::string known;

@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace braid::text {
@@ -19,6 +20,12 @@ struct WordRules {
   bool plain_text = false;                   // the vocabulary spells characters, U+2581 for a space, and <0x00> for bytes
   bool drops_space = false;                  // white space between words is no token
 };
+
+// What GPT-2 takes for words.
+inline constexpr std::string_view kGpt2Words = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+
+// The name of the rules that cut by these expressions one after the other, of several rather that with the same `whole_words_first`.
+std::optional<std::string_view> name_of_rules(std::span<const std::string> stages, bool whole_words_first);
 
 // kUnsupported for a name that is not known: the message lists those that are. The rules live as long as the program.
 Result<const WordRules*> word_rules_named(std::string_view name);
