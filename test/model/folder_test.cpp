@@ -78,6 +78,7 @@ TEST(FolderConfigs, OfAnUnknownModelNameWhatItsLayersHave) {
   EXPECT_THAT(error_of(R"({"model_type": "openelm"})"), testing::Not(HasSubstr("its own have")));
   std::vector<std::string> many;
   for (const char c : std::string("abcdefghij")) many.push_back("layers.0." + std::string(3, c));
+  many.push_back("layers.0.a" + std::string(1000, 'x'));
   EXPECT_THAT(error_of(R"({"model_type": "openelm"})", many), testing::EndsWith("hhh and 2 more"));
   const std::vector<std::string> seeing = {"model.language_model.layers.0.ttt.weight", "model.visual.layers.0.vvv.weight"};
   EXPECT_THAT(error_of(R"({"model_type": "x", "text_config": {"model_type": "y"}})", seeing), testing::EndsWith("its own have ttt"));

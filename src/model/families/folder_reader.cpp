@@ -128,6 +128,7 @@ bool is_common(std::string_view part) { return look_up(kLayerNames, part) || loo
 }  // namespace
 
 std::vector<std::string> unknown_parts(const files::HfFolder& folder, bool wrapped) {
+  constexpr std::size_t kLongestPart = 80;  // of those that belong into a sentence
   std::set<std::string> parts;
   for (const auto& [stored, tensor] : folder.tensors()) {
     const std::optional<std::string> name = wrapped ? text_name(stored) : std::optional(stored);
@@ -142,7 +143,7 @@ std::vector<std::string> unknown_parts(const files::HfFolder& folder, bool wrapp
       if (digit && part.ends_with('*')) continue;
       part += digit && begins ? '*' : c;
     }
-    parts.insert(std::move(part));
+    if (part.size() <= kLongestPart) parts.insert(std::move(part));
   }
   return {parts.begin(), parts.end()};
 }
