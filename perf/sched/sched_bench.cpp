@@ -54,9 +54,11 @@ SchedulerOptions options_for(std::int32_t sequences, std::int32_t context) {
   return options;
 }
 
-GenerationRequest request_of(std::int32_t prompt, std::int32_t max_tokens) {
+// Prompts of different clients differ from their first token on: equal ones would be computed by one of them.
+GenerationRequest request_of(std::int32_t client, std::int32_t prompt, std::int32_t max_tokens) {
   GenerationRequest request;
   request.prompt.assign(static_cast<std::size_t>(prompt), 1);
+  request.prompt.front() = client;
   request.stop.max_tokens = max_tokens;
   return request;
 }
@@ -101,7 +103,7 @@ void plan_decodes(benchmark::State& state) {
   NobodyListens nobody;
   std::vector<std::unique_ptr<SequenceTicket>> tickets;
   for (std::int32_t i = 0; i < rows; ++i) {
-    Sequence& sequence = roster.enqueue(request_of(kContext, 1 << 20), 1 << 20, {});
+    Sequence& sequence = roster.enqueue(request_of(i, kContext, 1 << 20), 1 << 20, {});
     tickets.push_back(std::make_unique<SequenceTicket>(nobody, 64));
     tickets.back()->attach(sequence);
   }
@@ -182,7 +184,7 @@ void whole_scheduler(benchmark::State& state) {
     InstantModel model(static_cast<std::size_t>(clients));
     Scheduler scheduler(loop, model, options_for(clients, 256));
     for (std::int32_t i = 0; i < clients; ++i) {
-      Ticket ticket = *scheduler.submit(request_of(40, kTokens));
+      Ticket ticket = *scheduler.submit(request_of(i, 40, kTokens));
       asio::co_spawn(loop, read_ticket(std::move(ticket)), asio::detached);
     }
     scheduler.begin_drain();

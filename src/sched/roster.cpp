@@ -129,6 +129,10 @@ void Roster::compute_rest(Sequence& sequence) {
   sequence.phase = SequencePhase::kPrefill;
   fork_beginning(sequence);
   count_reuse(sequence);
+  // Others find as much of that block as it has found.
+  if (sequence.leads && sequence.progress.planned() > sequence.progress.computed()) {
+    shared_prefill_->lead(sequence, sequence.progress.planned(), woken_);
+  }
 }
 
 // Of the first block that it does not share, as much as others have computed. Nothing when part of it is its own work.

@@ -17,8 +17,9 @@ bool SharedPrefill::follow(Sequence& sequence) {
   const auto& [leader, positions] = found->second;
   if (leader->rank > sequence.rank) return false;
   const std::int32_t common = cache::common_length(sequence.view(), leader->view());
+  const std::int32_t usable = std::min(common, sequence.known() - 1);  // the last token is everybody's own to compute
   const bool has_all_of_it = common == leader->known();
-  const std::int32_t awaited = has_all_of_it ? common : std::min(common, sequence.known() - 1) / block_tokens_ * block_tokens_;
+  const std::int32_t awaited = has_all_of_it ? usable : usable / block_tokens_ * block_tokens_;
   if (awaited <= positions) return false;
   sequence.leader = leader;
   sequence.awaited = awaited;
