@@ -1,11 +1,11 @@
 // The real coding agents with the commands of docs/agents.md: a home of their own, no key, and no way out of this machine.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
-import { collect, metrics, post } from "./support/client.mjs";
-import { longModel, run, serve, serveScript, sourceFolder, temporaryFolder } from "./support/processes.mjs";
+import { collect, eventually, metrics, post } from "./support/client.mjs";
+import { freePort, longModel, run, serve, serveScript, sourceFolder, temporaryFolder } from "./support/processes.mjs";
 
 const agents = path.join(import.meta.dirname, "agents");
 const page = readFileSync(path.join(sourceFolder, "docs/agents.md"), "utf8");
@@ -21,22 +21,38 @@ const settings = {
   ".continue/config.yaml": shown("Continue", "yaml"),
 };
 
-// A home without anything but the page's settings, and a folder to work in.
-function newHome(t, url) {
-  const home = temporaryFolder(t);
+// Ends the processes that have this home in their environment, which are those that stay when an agent's command has ended, as Cline's
+// hub does; says whether there was none.
+function end_what_stays(home) {
+  const stays = (pid) => {
+    try {
+      if (!readFileSync(`/proc/${pid}/environ`, "latin1").split("\0").includes(`HOME=${home}`)) return false;
+      process.kill(Number(pid), "SIGKILL");
+      return true;
+    } catch { return false; }  // it has ended meanwhile, or is another user's
+  };
+  return !readdirSync("/proc").filter((name) => /^\d+$/.test(name)).filter(stays).length;
+}
+
+// A home without anything but the page's settings, a folder to work in, and a port of its own for what agents run beside it.
+async function newHome(t, url) {
+  const home = { hub: String(await freePort()) };
+  t.after(() => eventually("nothing is left running", () => end_what_stays(home.folder)));
+  home.folder = temporaryFolder(t);
   for (const [name, text] of Object.entries(settings)) {
-    mkdirSync(path.dirname(path.join(home, name)), { recursive: true });
-    writeFileSync(path.join(home, name), text.replaceAll(documentedUrl, url));
+    mkdirSync(path.dirname(path.join(home.folder, name)), { recursive: true });
+    writeFileSync(path.join(home.folder, name), text.replaceAll(documentedUrl, url));
   }
   return home;
 }
 
-function ask(t, command, url, home = newHome(t, url)) {
+async function ask(t, command, url, home) {
+  const { folder, hub } = home ?? await newHome(t, url);
   const env = {
-    PATH: `${path.join(agents, "node_modules/.bin")}:${process.env.PATH}`, HOME: home,
+    PATH: `${path.join(agents, "node_modules/.bin")}:${process.env.PATH}`, HOME: folder, CLINE_HUB_PORT: hub,
     HTTP_PROXY: "http://127.0.0.1:9", HTTPS_PROXY: "http://127.0.0.1:9", NO_PROXY: "127.0.0.1",
   };
-  return run(t, "sh", ["-c", command.replaceAll(documentedUrl, url)], { cwd: path.join(home, "work"), env });
+  return run(t, "sh", ["-c", command.replaceAll(documentedUrl, url)], { cwd: path.join(folder, "work"), env });
 }
 
 // The small model would not call these tools, so a script answers in its place: calls that the agents carry out, until a prompt holds
@@ -87,11 +103,11 @@ for (const [name, { route, tool, alone = [], again }] of Object.entries(kAgents)
       { when: "WRITTEN FOR BRAID", say: "The note is written." },
       { when: "write the note", say: tool },
     ]);
-    const home = newHome(t, server.url);
+    const home = await newHome(t, server.url);
     const first = await ask(t, changed(command, ...alone, ["say hello", "write the note"]), server.url, home);
     assert.equal(first.code, 0, first.stdout + first.stderr);
     assert.match(first.stdout, /The note is written\./);
-    assert.equal(readFileSync(path.join(home, "work/note.txt"), "utf8"), "written for braid\n");
+    assert.equal(readFileSync(path.join(home.folder, "work/note.txt"), "utf8"), "written for braid\n");
     if (!again) return;
     const second = await ask(t, changed(command, ...again, ["say hello", "and now?"]), server.url, home);
     assert.equal(second.code, 0, second.stdout + second.stderr);
