@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { browser, count, finished, open_page, press, send, texts } from "./support/browser.mjs";
 import { draw } from "./support/pictures.mjs";
+import { share_of_others } from "./support/processor_time.mjs";
 import { stream_in_front } from "./support/stream.mjs";
 import { longModel, serve, serveScript, sourceFolder, temporaryFolder } from "./support/processes.mjs";
 
@@ -340,27 +341,34 @@ const kParts = {
   "that is one paragraph": (i) => `and so the ${i}th of the words goes on `,
 };
 
-// Shows the stream at `url` in a new page: what was put in, and between which frames 95% of the gaps lie, in milliseconds.
+// Shows the stream at `url` in a new page, which marks each of its frames: 95% of the gaps between them lie within `shown` milliseconds, in
+// 95% the page itself worked `own` at most (processor time of its thread), and others had `busy` of the machine's processors meanwhile.
 async function watch(url) {
   const page = await open_page(started, url);
   await page.evaluate(() => {
-    window.gaps = [];
     window.added = 0;
-    let last = performance.now();
-    const frame = (now) => { window.gaps.push(now - last); last = now; requestAnimationFrame(frame); };
+    const frame = () => { performance.mark("frame"); requestAnimationFrame(frame); };
     requestAnimationFrame(frame);
     new MutationObserver((records) => { for (const record of records) window.added += record.addedNodes.length; })
       .observe(document.querySelector("#messages"), { childList: true, subtree: true });
   });
+  const others = share_of_others();
+  await page.tracing.start({ categories: ["blink.user_timing"] });
   await send(page, "Much.");
-  const { gaps, added, blocks } = await page.evaluate(() =>
-    ({ gaps: window.gaps, added: window.added, blocks: document.querySelector(".markdown").children.length }));
+  const { traceEvents } = JSON.parse(Buffer.from(await page.tracing.stop()).toString());
+  const busy = others();
+  const frames = traceEvents.filter(({ name, cat }) => name === "frame" && cat === "blink.user_timing").sort((a, b) => a.ts - b.ts);
+  const { added, blocks } = await page.evaluate(() => ({ added: window.added, blocks: document.querySelector(".markdown").children.length }));
   // What is finished is not made again: at a frame the last two blocks are, beside what is new.
-  assert.ok(added <= 4 * gaps.length + 3 * blocks + 50, `${added} elements were put in for ${blocks} blocks in ${gaps.length} frames`);
+  assert.ok(added <= 4 * frames.length + 3 * blocks + 50, `${added} elements were put in for ${blocks} blocks in ${frames.length} frames`);
   assert.equal(await page.$eval(".markdown", (shown) => shown.textContent.includes("999") || shown.children.length > 100), true);
   assert.deepEqual(page.faults, []);
   await page.browserContext().close();
-  return gaps.toSorted((a, b) => a - b)[Math.floor(0.95 * (gaps.length - 1))];
+  const most = (clock) => {
+    const gaps = frames.slice(1).map((frame, i) => (frame[clock] - frames[i][clock]) / 1000);
+    return gaps.sort((a, b) => a - b)[Math.floor(0.95 * (gaps.length - 1))];
+  };
+  return { shown: most("ts"), own: most("tts"), busy };
 }
 
 const kMostGapMs = 50;
@@ -370,12 +378,11 @@ for (const [kind, part] of Object.entries(kParts)) {
     let text = "";
     for (let i = 0; text.length < 40_000; ++i) text += part(i);
     const url = await stream_in_front(suite, script.url, text, 1000);
-    let median;
-    for (let round = 0; round < 3 && !(median <= kMostGapMs); ++round) {  // the machine may be busy with something else
-      const gaps = [await watch(url), await watch(url), await watch(url)].sort((a, b) => a - b);
-      t.diagnostic(`95% of the gaps between frames are within ${gaps.map((gap) => gap.toFixed(0)).join(", ")} ms`);
-      median = gaps[1];
-    }
-    assert.ok(median <= kMostGapMs, `${median} ms`);
+    const rounds = [await watch(url), await watch(url), await watch(url)];
+    for (const { shown, own, busy } of rounds)
+      t.diagnostic(`95% of the gaps are within ${shown.toFixed(0)} ms, the page's own work within ${own.toFixed(0)} ms; others had ${(100 * busy).toFixed(0)}% of the processors`);
+    assert.ok(rounds.every(({ own }) => own <= kMostGapMs));
+    const quiet = rounds.filter(({ busy }) => busy < 0.1);  // gaps of other rounds are the machine's
+    assert.ok(quiet.length === 0 || quiet.some(({ shown }) => shown <= kMostGapMs));
   });
 }
