@@ -78,6 +78,12 @@ const kAgents = {
   Continue: { route: "/chat/completions", tool: call("Bash", { command: shell }), again: [["cn --auto", "cn --auto --resume"]] },
 };
 
+test("each agent of the page whose commands are a block is run here", () => {
+  const sections = page.split("\n## ").slice(1).filter((section) => section.includes("```sh\n"));
+  assert.deepEqual(sections.map((section) => section.split("\n")[0]), Object.keys(kAgents));
+  for (const section of sections) assert.equal(section.match(/^```sh$/gm).length, 1, section);
+});
+
 for (const [name, { route, tool, alone = [], again }] of Object.entries(kAgents)) {
   const command = commands[name];
   test(`${name}: one answer`, async (t) => {
