@@ -49,7 +49,15 @@ KernelShape shape_of(Kernel kernel) {
   return {};
 }
 
-// What each pixel of a resized line is made of.
+// Of a resized line, the pixels that are wanted.
+struct Wanted {
+  std::int32_t begin = 0;
+  std::int32_t end = 0;
+
+  bool has(std::int32_t i) const { return i >= begin && i < end; }
+};
+
+// What each pixel that is wanted of a resized line is made of.
 struct Weights {
   struct Span {
     std::int32_t first = 0;
@@ -70,26 +78,32 @@ int precision_for(Kernel kernel, double largest) {
   return precision;
 }
 
-Weights make_weights(std::int32_t from, std::int32_t to, Kernel kernel) {
+// The largest weight of all pixels decides how those that are wanted are rounded.
+Weights make_weights(std::int32_t from, std::int32_t to, Kernel kernel, Wanted wanted) {
   const KernelShape shape = shape_of(kernel);
   const double scale = static_cast<double>(from) / to;
   const double stretch = std::max(scale, 1.0);
   const double support = shape.support * stretch;
   Weights weights;
   weights.most = static_cast<std::size_t>(std::ceil(support)) * 2 + 1;
-  weights.spans.resize(static_cast<std::size_t>(to));
-  std::vector<double> exact(weights.spans.size() * weights.most);
+  std::vector<double> exact;
+  exact.reserve(static_cast<std::size_t>(wanted.end - wanted.begin) * weights.most);
+  std::vector<double> own(weights.most);
   double largest = 0;
-  for (std::size_t i = 0; i < weights.spans.size(); ++i) {
+  for (std::int32_t i = 0; i < to; ++i) {
     const double centre = scale * (static_cast<double>(i) + 0.5);
     const auto first = std::max(static_cast<std::int32_t>(centre - support + 0.5), 0);
     const auto end = std::min(static_cast<std::int32_t>(centre + support + 0.5), from);
     const std::int32_t count = std::clamp(end - first, 0, static_cast<std::int32_t>(weights.most));
-    weights.spans[i] = {first, count};
-    double* own = exact.data() + i * weights.most;
+    std::ranges::fill(own, 0.0);
     double total = 0;
-    for (std::int32_t j = 0; j < count; ++j) total += own[j] = shape.value((j + first - centre + 0.5) * (1.0 / stretch));
-    for (std::int32_t j = 0; j < count && total != 0; ++j) largest = std::max(largest, own[j] /= total);
+    for (std::int32_t j = 0; j < count; ++j)
+      total += own[static_cast<std::size_t>(j)] = shape.value((j + first - centre + 0.5) * (1.0 / stretch));
+    for (double& value : own)
+      if (total != 0) largest = std::max(largest, value /= total);
+    if (!wanted.has(i)) continue;
+    weights.spans.push_back({first, count});
+    exact.insert(exact.end(), own.begin(), own.end());
   }
   weights.precision = precision_for(kernel, largest);
   const double unit = 1 << weights.precision;
@@ -116,35 +130,81 @@ std::vector<std::uint8_t> resized_row(const std::uint8_t* row, const Weights& we
   return out;
 }
 
+// Rows are asked for from the top down. row_of(y): its pixels, which live up to the next one's.
+template <class RowOf>
+void resize_rows(const RowOf& row_of, const Weights& across, const Weights& down, Picture& out, std::int32_t top, std::int32_t left) {
+  const std::size_t values = across.spans.size() * 3;
+  std::vector<std::int32_t> sums(values);
+  std::deque<std::vector<std::uint8_t>> rows;  // in their new width: those that the row below may need
+  std::int32_t first_row = 0;                  // the index of the first of them
+  for (std::size_t y = 0; y < down.spans.size(); ++y) {
+    const auto [first, count] = down.spans[y];
+    for (; first_row < first && !rows.empty(); ++first_row) rows.pop_front();
+    first_row = std::max(first_row, first);
+    while (first_row + static_cast<std::int32_t>(rows.size()) < first + count)
+      rows.push_back(resized_row(row_of(first_row + static_cast<std::int32_t>(rows.size())), across));
+    std::ranges::fill(sums, 1 << (down.precision - 1));
+    for (std::int32_t j = 0; j < count; ++j) {
+      const std::int32_t weight = down.of(y)[j];
+      const std::vector<std::uint8_t>& row = rows[static_cast<std::size_t>(j)];
+      for (std::size_t x = 0; x < values; ++x) sums[x] += weight * row[x];
+    }
+    std::uint8_t* to = out.row(top + static_cast<std::int32_t>(y)) + std::ptrdiff_t{left} * 3;
+    for (std::size_t x = 0; x < values; ++x) to[x] = rounded(sums[x], down.precision);
+  }
+}
+
+Result<void> check(const Picture& picture, Size size) {
+  if (size.height < 1 || size.width < 1 || size.area() > kMostPixels)
+    return invalid_argument(fmt::format("the image of {} × {} pixels is too long for this model, which would make {} × {} of it",
+                                        picture.width, picture.height, size.width, size.height));
+  return {};
+}
+
+Size within_square(Size size) {
+  constexpr double kSquareSide = 7000.0;
+  const double scale = std::min(1.0, kSquareSide / std::max(size.height, size.width));
+  return {std::max(1, static_cast<std::int32_t>(size.height * scale)), std::max(1, static_cast<std::int32_t>(size.width * scale))};
+}
+
 }  // namespace
 
 Result<Picture> resized(const Picture& picture, Size size, Kernel kernel) {
   if (size == picture.size()) return picture;
-  if (size.height < 1 || size.width < 1 || size.area() > kMostPixels)
-    return invalid_argument(fmt::format("the image of {} × {} pixels is too long for this model, which would make {} × {} of it",
-                                        picture.width, picture.height, size.width, size.height));
-  const Weights across = make_weights(picture.width, size.width, kernel);
-  const Weights down = make_weights(picture.height, size.height, kernel);
-  Picture out = Picture::empty(size.height, size.width);
-  const std::size_t values = static_cast<std::size_t>(size.width) * 3;
-  std::vector<std::int32_t> sums(values);
-  std::deque<std::vector<std::uint8_t>> rows;  // in their new width: those that the row below may need
-  std::int32_t first_row = 0;                  // the index of the first of them
-  for (std::int32_t y = 0; y < size.height; ++y) {
-    const auto [first, count] = down.spans[static_cast<std::size_t>(y)];
-    for (; first_row < first && !rows.empty(); ++first_row) rows.pop_front();
-    first_row = std::max(first_row, first);
-    while (first_row + static_cast<std::int32_t>(rows.size()) < first + count)
-      rows.push_back(resized_row(picture.row(first_row + static_cast<std::int32_t>(rows.size())), across));
-    std::ranges::fill(sums, 1 << (down.precision - 1));
-    for (std::int32_t j = 0; j < count; ++j) {
-      const std::int32_t weight = down.of(static_cast<std::size_t>(y))[j];
-      const std::vector<std::uint8_t>& row = rows[static_cast<std::size_t>(j)];
-      for (std::size_t x = 0; x < values; ++x) sums[x] += weight * row[x];
-    }
-    std::uint8_t* to = out.row(y);
-    for (std::size_t x = 0; x < values; ++x) to[x] = rounded(sums[x], down.precision);
+  return resized_part(picture, size, kernel, 0, 0, size);
+}
+
+Result<Picture> resized_part(const Picture& picture, Size size, Kernel kernel, std::int32_t top, std::int32_t left, Size part) {
+  if (size == picture.size()) return cropped(picture, top, left, part);
+  if (const Result<void> possible = check(picture, size); !possible) return possible.error();
+  const Wanted rows{std::clamp(top, 0, size.height), std::clamp(top + part.height, 0, size.height)};
+  const Wanted columns{std::clamp(left, 0, size.width), std::clamp(left + part.width, 0, size.width)};
+  Picture out = Picture::empty(part.height, part.width);
+  resize_rows([&](std::int32_t y) { return picture.row(y); }, make_weights(picture.width, size.width, kernel, columns),
+              make_weights(picture.height, size.height, kernel, rows), out, rows.begin - top, columns.begin - left);
+  return out;
+}
+
+Result<Picture> resized_on_square(const Picture& picture, const std::array<std::uint8_t, 3>& ground, Size size, Kernel kernel) {
+  if (const Result<void> possible = check(picture, size); !possible) return possible.error();
+  if (const Size bound = within_square(picture.size()); bound != picture.size()) {
+    const Result<Picture> bounded = resized(picture, bound, kernel);
+    return bounded ? resized_on_square(*bounded, ground, size, kernel) : bounded;
   }
+  const std::int32_t side = std::max(picture.height, picture.width);
+  const std::int32_t top = (side - picture.height) / 2;
+  const std::int32_t left = (side - picture.width) / 2;
+  Picture bar = Picture::empty(1, side);
+  for (std::size_t i = 0; i < bar.values.size(); ++i) bar.values[i] = ground[i % 3];
+  Picture line = bar;
+  const auto row_of = [&](std::int32_t y) -> const std::uint8_t* {
+    if (y < top || y >= top + picture.height) return bar.row(0);
+    std::copy_n(picture.row(y - top), std::ptrdiff_t{3} * picture.width, line.row(0) + std::ptrdiff_t{3} * left);
+    return line.row(0);
+  };
+  Picture out = Picture::empty(size.height, size.width);
+  resize_rows(row_of, make_weights(side, size.width, kernel, {0, size.width}), make_weights(side, size.height, kernel, {0, size.height}),
+              out, 0, 0);
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include "braid/result.h"
 #include "images/picture.h"
 
+#include <array>
 #include <cstdint>
 
 namespace braid::images {
@@ -19,6 +20,13 @@ enum class Kernel : std::uint8_t {
 // largest one 15 bits, as torch has them; so the results are theirs to the bit.
 // kInvalidArgument: the size is beyond what is reasonable, because the picture is extremely long.
 Result<Picture> resized(const Picture& picture, Size size, Kernel kernel);
+
+// A part of that, of which alone memory is taken; what lies beyond it is black.
+Result<Picture> resized_part(const Picture& picture, Size size, Kernel kernel, std::int32_t top, std::int32_t left, Size part);
+
+// A picture in the middle of a square of a colour, resized: what such a square would become that nobody makes. Beyond 7000 pixels a side the
+// picture is made smaller first.
+Result<Picture> resized_on_square(const Picture& picture, const std::array<std::uint8_t, 3>& ground, Size size, Kernel kernel);
 
 // Of a size whose shorter side is to become `edge`.
 Size with_short_edge(Size size, std::int32_t edge);

@@ -3,12 +3,15 @@
 #include "images/processors/families.h"
 #include "images/reader.h"
 #include "images/reference.h"
+#include "images/resize.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <gtest/gtest.h>
 #include <numeric>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace braid::images {
@@ -251,6 +254,45 @@ TEST(Processors, OfSeveralImagesOneVisionShowsEachAsAWhole) {
   EXPECT_EQ(whole->pixels.vectors, 17) << "and what ends its rows";
   const std::vector<float> overview(alone->pixels.values.begin(), alone->pixels.values.begin() + std::ptrdiff_t{3} * 56 * 56);
   EXPECT_EQ(whole->pixels.values, overview);
+}
+
+Picture photo() { return decode(test::picture_file("photo.jpg")).value(); }
+
+TEST(Resizing, OfAPartIsAsOfTheWhole) {
+  const Picture picture = photo();
+  constexpr Size kWhole{150, 333};
+  for (const Kernel kernel : {Kernel::kBilinear, Kernel::kBicubic, Kernel::kLanczos}) {
+    const Picture whole = resized(picture, kWhole, kernel).value();
+    for (const auto& [top, left, part] :
+         {std::tuple{31, 200, Size{60, 70}}, {-5, 300, Size{30, 90}}, {140, -20, Size{40, 30}}, {0, 0, kWhole}, {200, 0, Size{9, 9}}})
+      EXPECT_EQ(resized_part(picture, kWhole, kernel, top, left, part)->values, cropped(whole, top, left, part).values) << top;
+  }
+}
+
+TEST(Resizing, OnASquareIsAsIfTheSquareWereMade) {
+  const Picture picture = photo();
+  const std::array<std::uint8_t, 3> ground = {122, 116, 104};
+  Picture square = Picture::empty(picture.width, picture.width);
+  for (std::size_t i = 0; i < square.values.size(); ++i) square.values[i] = ground[i % 3];
+  for (std::int32_t y = 0; y < picture.height; ++y)
+    std::copy_n(picture.row(y), std::size_t{3} * static_cast<std::size_t>(picture.width),
+                square.row((picture.width - picture.height) / 2 + y));
+  for (const Size size : {Size{56, 56}, Size{700, 90}, square.size()})
+    EXPECT_EQ(resized_on_square(picture, ground, size, Kernel::kBicubic)->values, resized(square, size, Kernel::kBicubic)->values);
+}
+
+// A line of pixels on a square would be gigabytes.
+TEST(Processors, OfLlavaMakeNoSquareOfALine) {
+  const Result<Settings> settings =
+      Settings::read(R"({"image_processor_type":"LlavaImageProcessor","do_pad":true,"size":{"shortest_edge":56},"crop_size":56})",
+                     R"({"vision_feature_select_strategy":"default"})", "{}");
+  const Result<Family> family = make_family(settings.value());
+  ASSERT_TRUE(family);
+  for (const Size size : {Size{1, 30'000}, Size{30'000, 1}, Size{40, 30}}) {
+    const Result<Prepared> prepared = family->processor->prepare(Picture::empty(size.height, size.width), {});
+    ASSERT_TRUE(prepared);
+    EXPECT_EQ(prepared->pixels.values.size(), std::size_t{3} * 56 * 56);
+  }
 }
 
 files::GgufFile mmproj_file(const char* projector, std::vector<std::pair<std::string, files::GgufValue>> more) {

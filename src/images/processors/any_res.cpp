@@ -65,24 +65,6 @@ struct AnyRes {
   std::string mark;
 };
 
-// As large as its square may be: what transformers would make a larger one of is made smaller first.
-Size within_square(Size size) {
-  constexpr double kSquareSide = 7000.0;
-  const double scale = std::min(1.0, kSquareSide / std::max(size.height, size.width));
-  return {std::max(1, static_cast<std::int32_t>(size.height * scale)), std::max(1, static_cast<std::int32_t>(size.width * scale))};
-}
-
-// In the middle of a square.
-Picture on_square(const Picture& picture, const std::array<std::uint8_t, 3>& ground) {
-  const std::int32_t side = std::max(picture.height, picture.width);
-  Picture out = Picture::empty(side, side);
-  for (std::size_t i = 0; i < out.values.size(); ++i) out.values[i] = ground[i % 3];
-  const std::int32_t top = (side - picture.height) / 2;
-  const std::ptrdiff_t left = std::ptrdiff_t{(side - picture.width) / 2} * 3;
-  for (std::int32_t y = 0; y < picture.height; ++y) std::copy_n(picture.row(y), std::ptrdiff_t{3} * picture.width, out.row(top + y) + left);
-  return out;
-}
-
 class AnyResProcessor final : public Processor {
  public:
   AnyResProcessor(PictureRules rules, AnyRes shape) : rules_(rules), shape_(std::move(shape)) {}
@@ -94,9 +76,7 @@ class AnyResProcessor final : public Processor {
  private:
   // A tile, and what ends its rows.
   Result<Prepared> prepare_whole(const Picture& picture) const {
-    const Result<Picture> bounded = resized(picture, within_square(picture.size()), rules_.kernel);
-    if (!bounded) return bounded.error();
-    const Result<Picture> work = resized(on_square(*bounded, *shape_.ground), shape_.tile, rules_.kernel);
+    const Result<Picture> work = resized_on_square(picture, *shape_.ground, shape_.tile, rules_.kernel);
     if (!work) return work.error();
     Prepared out;
     add_tile(out.pixels, rules_, *work);

@@ -35,45 +35,39 @@ FixedSize read_size(const Settings& settings) {
   return fixed;
 }
 
-Picture squared(const Picture& picture, const std::array<std::uint8_t, 3>& bars) {
-  const std::int32_t side = std::max(picture.height, picture.width);
-  const std::int32_t top = (side - picture.height) / 2;
-  const std::int32_t left = (side - picture.width) / 2;
-  Picture out = Picture::empty(side, side);
-  for (std::size_t i = 0; i < out.values.size(); i += 3) std::copy_n(bars.begin(), 3, out.values.begin() + static_cast<std::ptrdiff_t>(i));
-  for (std::int32_t y = 0; y < picture.height; ++y)
-    std::copy_n(picture.row(y), std::ptrdiff_t{picture.width} * 3, out.row(top + y) + std::ptrdiff_t{left} * 3);
-  return out;
-}
-
-// As torchvision: what is smaller than the crop gets a black border first.
-Picture middle_of(const Picture& picture, Size size) {
-  const auto begin = [](std::int32_t own, std::int32_t wanted) { return own >= wanted ? (own - wanted) / 2 : -((wanted - own) / 2); };
-  return cropped(picture, begin(picture.height, size.height), begin(picture.width, size.width), size);
-}
-
 class FixedProcessor final : public Processor {
  public:
   FixedProcessor(PictureRules rules, FixedSize size, std::int32_t patch, std::int32_t other_vectors, std::string mark)
       : rules_(rules), size_(size), patch_(patch), other_vectors_(other_vectors), mark_(std::move(mark)) {}
 
   Result<Prepared> prepare(const Picture& picture, const ImageWish&) const override {
-    Picture work = size_.squares && picture.height != picture.width ? squared(picture, size_.bars) : picture;
-    if (rules_.resizes) {
-      Result<Picture> result = resized(work, size_.size.value_or(with_short_edge(work.size(), size_.short_edge)), rules_.kernel);
-      if (!result) return result.error();
-      work = std::move(*result);
-    }
-    if (size_.crop) work = middle_of(work, *size_.crop);
+    const Result<Picture> work = sized(picture);
+    if (!work) return work.error();
     Prepared out;
-    add_tile(out.pixels, rules_, work);
-    out.pixels.vectors = (work.height / patch_) * (work.width / patch_) + other_vectors_;
+    add_tile(out.pixels, rules_, *work);
+    out.pixels.vectors = (work->height / patch_) * (work->width / patch_) + other_vectors_;
     if (out.pixels.vectors < 1) return invalid_argument("the image is too small for this model");
     out.text = repeated(mark_, out.pixels.vectors);
     return out;
   }
 
  private:
+  // Of what is cropped then only the middle is made. As torchvision: what is smaller than the crop gets a black border.
+  Result<Picture> sized(const Picture& picture) const {
+    const bool squares = size_.squares && picture.height != picture.width;
+    const std::int32_t longer = std::max(picture.height, picture.width);
+    const Size own = squares ? Size{longer, longer} : picture.size();
+    const Size whole = !rules_.resizes ? own : size_.size.value_or(with_short_edge(own, size_.short_edge));
+    const Size shown = size_.crop.value_or(whole);
+    const auto begin = [](std::int32_t side, std::int32_t wanted) { return side >= wanted ? (side - wanted) / 2 : -((wanted - side) / 2); };
+    const std::int32_t top = begin(whole.height, shown.height);
+    const std::int32_t left = begin(whole.width, shown.width);
+    if (!squares) return resized_part(picture, whole, rules_.kernel, top, left, shown);
+    const Result<Picture> square = resized_on_square(picture, size_.bars, whole, rules_.kernel);
+    if (!square) return square.error();
+    return cropped(*square, top, left, shown);
+  }
+
   PictureRules rules_;
   FixedSize size_;
   std::int32_t patch_;
