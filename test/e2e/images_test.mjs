@@ -9,7 +9,8 @@ import { collect, frees_everything, metric, post } from "./support/client.mjs";
 import { write_llava_tower } from "./support/mmproj.mjs";
 
 const images = path.join(sourceFolder, "test/model/reference/images");
-const reference_of = (name) => JSON.parse(readFileSync(path.join(images, name, "reference.json"), "utf8")).picture;
+const references_of = (name) => JSON.parse(readFileSync(path.join(images, name, "reference.json"), "utf8"));
+const reference_of = (name) => references_of(name).picture;
 const picture = `data:image/png;base64,${readFileSync(path.join(images, "picture.png")).toString("base64")}`;
 
 // What the models' chat templates write in the place of an image.
@@ -18,7 +19,7 @@ const placeholders = {
   "qwen2-vl": "<|vision_start|><|image_pad|><|vision_end|>", "qwen2.5-vl": "<|vision_start|><|image_pad|><|vision_end|>",
   "qwen3-vl": "<|vision_start|><|image_pad|><|vision_end|>", "qwen3.5": "<|vision_start|><|image_pad|><|vision_end|>", "kimi-k2.5": "<image>",
   idefics3: "<image>", smolvlm: "<image>", gemma3: "<start_of_image>", gemma4: "<image_soft_token>", "gemma4-small": "<image_soft_token>",
-  "lfm2-vl": "<image>",
+  "lfm2-vl": "<image>", "minicpm-v": "<|image_pad|>",
 };
 
 // Texts and images as they come, and nothing around them.
@@ -36,6 +37,8 @@ function serve_models(t, names, options = [], kv_memory = "64M") {
   return serve(t, [...names.map((name) => path.join(images, name)), ...templates.flat(), "--dtype", "f32", "--kv-dtype", "f32", "--kv-memory",
     kv_memory, ...options]);
 }
+
+const photo = `data:image/jpeg;base64,${readFileSync(path.join(sourceFolder, "test/images/pictures/photo.jpg")).toString("base64")}`;
 
 const shown = (url = picture) => ({ type: "image_url", image_url: { url } });
 const question = (model, more = {}, content = [{ type: "text", text: "describe " }, shown(), { type: "text", text: " in one line" }]) =>
@@ -55,6 +58,12 @@ const log_softmax = (logits) => {
 };
 const logprobs_of = (answer) => answer.choices[0].logprobs.content.map(({ token, logprob, top_logprobs }) => [token, logprob, top_logprobs]);
 
+function is_as_expected(name, answer, reference) {
+  const best = log_softmax(reference.last_logits).sort((a, b) => b - a).slice(0, 20);
+  answer.choices[0].logprobs.content[0].top_logprobs.forEach(({ logprob }, i) =>
+    assert.ok(Math.abs(logprob - best[i]) < 2e-3, `${name}, best token ${i}: ${logprob}, transformers has ${best[i]}`));
+}
+
 test("what a picture's file says is what transformers reads in it, and the same bits when asked again", async (t) => {
   const names = Object.keys(placeholders);
   const server = await serve_models(t, names);
@@ -62,9 +71,7 @@ test("what a picture's file says is what transformers reads in it, and the same 
     const reference = reference_of(name);
     const answer = await ask(server, question(name));
     assert.equal(answer.usage.prompt_tokens, reference.input_ids.length, name);
-    const best = log_softmax(reference.last_logits).sort((a, b) => b - a).slice(0, 20);
-    answer.choices[0].logprobs.content[0].top_logprobs.forEach(({ logprob }, i) =>
-      assert.ok(Math.abs(logprob - best[i]) < 2e-3, `${name}, best token ${i}: ${logprob}, transformers has ${best[i]}`));
+    is_as_expected(name, answer, reference);
     const again = await ask(server, question(name));
     assert.deepEqual(logprobs_of(again), logprobs_of(answer), name);
     assert.equal(again.usage.prompt_tokens_details.cached_tokens, reference.input_ids.length - 1, name);
@@ -88,19 +95,23 @@ test("several images, in several turns and beside others, give the same bits alo
   await frees_everything(server.url);
 });
 
-// Two tiles of 16 vectors and what ends their rows, where the one that is alone is cut into tiles.
-test("LLaVA-OneVision sees several images otherwise than one, and one of them as it does when asked again", async (t) => {
-  const server = await serve_models(t, ["llava-onevision"]);
-  const two = [{ type: "text", text: "describe " }, shown(), shown(), { type: "text", text: " in one line" }];
-  const one = reference_of("llava-onevision");
-  const words = one.input_ids.length - one.vectors;
-  const answer = await ask(server, question("llava-onevision", {}, two));
-  assert.equal(answer.usage.prompt_tokens, words + 2 * 17);
-  const again = await ask(server, question("llava-onevision", {}, two));
-  assert.deepEqual(logprobs_of(again), logprobs_of(answer));
-  assert.equal(again.usage.prompt_tokens_details.cached_tokens, answer.usage.prompt_tokens - 1);
-  const alone = await ask(server, question("llava-onevision"));
-  assert.equal(alone.usage.prompt_tokens, one.input_ids.length);
+// A small PNG file and a JPEG file: MiniCPM-V cuts the second into slices and numbers both, LLaVA-OneVision shows each of several as one tile,
+// and Qwen2-VL's positions go on behind each.
+test("two files in one message say what they say to transformers", async (t) => {
+  const names = ["minicpm-v", "llava-onevision", "qwen2-vl", "gemma3"];
+  const server = await serve_models(t, names);
+  const two = [{ type: "text", text: "describe " }, shown(), shown(photo), { type: "text", text: " in one line" }];
+  for (const name of names) {
+    const reference = references_of(name).several;
+    const answer = await ask(server, question(name, {}, two));
+    assert.equal(answer.usage.prompt_tokens, reference.input_ids.length, name);
+    is_as_expected(name, answer, reference);
+    const again = await ask(server, question(name, {}, two));
+    assert.deepEqual(logprobs_of(again), logprobs_of(answer), name);
+    assert.equal(again.usage.prompt_tokens_details.cached_tokens, answer.usage.prompt_tokens - 1, name);
+    const alone = await ask(server, question(name));
+    assert.equal(alone.usage.prompt_tokens, reference_of(name).input_ids.length, name);
+  }
 });
 
 // Blocks of 8 tokens end within images, whose tokens Gemma 3 lets see each other both ways, and rotary positions of Qwen2-VL run behind.

@@ -3,10 +3,11 @@
 
     python3 make_images.py FOLDER [FUNCTION...]   (needs torch, transformers 5, tokenizers, safetensors and Pillow; without names all of them)
     python3 make_images.py FOLDER again           then, of those there, the pictures that a server is asked about in other words
+    python3 make_images.py FOLDER files           then, of some, picture.png and photo.jpg in one prompt, through the whole processor
 
 <name>/config.json, model.safetensors, tokenizer.json, preprocessor_config.json   the model, its parameters rounded to bf16
 <name>/reference.json   "synthetic": of an image whose values follow from a formula (value_of; from 0 to 1 where it says "unit"), "picture": of
-                        picture.png through the model's image processor. Each: tiles [[height, width]], grid, overview, original, input_ids, image_token, vectors, features,
+                        picture.png through the model's image processor, "several": of two files. Each: tiles [[height, width]], grid, overview, original, input_ids, image_token, vectors, features,
                         last_logits, greedy, margins
 """
 import inspect
@@ -451,12 +452,81 @@ AGAIN = [
                       lambda n: "<|image_start|>" + "<image>" * n + "<|image_end|>"),
 ]
 
+def photo():
+    return Image.open(Path(__file__).parents[2] / "images/pictures/photo.jpg").convert("RGB")
+
+
+def add_case(out, name, what, m, kw, ids, token):
+    kw = {k: v for k, v in kw.items() if k not in ("input_ids", "attention_mask", "mm_token_type_ids", "token_type_ids")}
+    cases = json.load(open(out / name / "reference.json"))
+    cases[what] = dict(case(m, kw, lambda n: ids, token, {"shapes": {k: list(v.shape) for k, v in kw.items() if hasattr(v, "shape")}}), features=[])
+    json.dump(cases, open(out / name / "reference.json", "w"), separators=(",", ":"))
+    print("ok", what, name, len(ids), cases[what]["margins"], cases[what]["shapes"], flush=True)
+
+
+def loaded(out, name):
+    return T.AutoModelForImageTextToText.from_pretrained(out / name, dtype=torch.float32).eval()
+
+
+def words_of(out, name, **more):
+    return T.PreTrainedTokenizerFast(tokenizer_file=str(out / name / "tokenizer.json"), bos_token="<bos>", eos_token="<eos>", pad_token="<pad>", **more)
+
+
+def minicpm_files(out):
+    """The picture, and the picture and a photo that is cut into slices, through the model's whole processor."""
+    d = out / "minicpm-v"
+    text = (d / "tokenizer.json").read_text()
+    for ours, theirs in (("<|image_start|>", "</image>"), ("<|image_end|>", "<slice>"), ("<|img_thumbnail|>", "</slice>"),
+                         ("[IMG]", "<image_id>"), ("[IMG_END]", "</image_id>"), ("<img>", "<video>"), ("</img>", "</video>")):
+        text = text.replace(f'"{ours}"', f'"{theirs}"')
+    (d / "tokenizer.json").write_text(text)
+    config = json.load(open(d / "config.json"))
+    json.dump(dict(config, image_token_id=PAD), open(d / "config.json", "w"), indent=2)
+    special = {"image_token": "<|image_pad|>", "video_token": "<|video_pad|>"}
+    for name in ("image", "slice", "image_id", "video"):
+        special |= {name + "_start_token": f"<{name}>", name + "_end_token": f"</{name}>"}
+    words = words_of(out, "minicpm-v", extra_special_tokens=special)
+    pictures = T.MiniCPMV4_6ImageProcessor(scale_resolution=112, max_slice_nums=4)
+    pictures.save_pretrained(d)
+    proc = T.MiniCPMV4_6Processor(pictures, T.MiniCPMV4_6VideoProcessor(), words)
+    m = loaded(out, "minicpm-v")
+    for what, images in (("picture", [picture()]), ("several", [picture(), photo()])):
+        px = proc(images=images, text="describe " + "<|image_pad|>" * len(images) + " in one line", return_tensors="pt")
+        add_case(out, "minicpm-v", what, m, px, px["input_ids"][0].tolist(), PAD)
+
+
+def onevision_files(out):
+    proc = T.LlavaOnevisionProcessor(T.LlavaOnevisionImageProcessor.from_pretrained(out / "llava-onevision"), words_of(out, "llava-onevision"),
+                                     T.LlavaOnevisionVideoProcessor(), num_image_tokens=16, vision_feature_select_strategy="full",
+                                     vision_aspect_ratio="anyres_max_2")
+    px = proc(images=[[picture(), photo()]], text="describe <image><image> in one line", return_tensors="pt")
+    add_case(out, "llava-onevision", "several", loaded(out, "llava-onevision"), px, px["input_ids"][0].tolist(), IMG)
+
+
+def qwen_files(out):
+    px = T.Qwen2VLImageProcessor.from_pretrained(out / "qwen2-vl")(images=[picture(), photo()], return_tensors="pt")
+    ids = list(A)
+    for n in px["image_grid_thw"].prod(-1).tolist():
+        ids += [tid("<|vision_start|>")] + [PAD] * (n // 4) + [tid("<|vision_end|>")]
+    add_case(out, "qwen2-vl", "several", loaded(out, "qwen2-vl"), px, ids + Z, PAD)
+
+
+def gemma_files(out):
+    px = T.Gemma3ImageProcessor.from_pretrained(out / "gemma3")(images=[picture(), photo()], return_tensors="pt")
+    words = "\n\n<start_of_image>" + "<image_soft_token>" * 16 + "<end_of_image>\n\n"
+    ids = tk.encode("describe " + words + words + " in one line").ids
+    add_case(out, "gemma3", "several", loaded(out, "gemma3"), {"pixel_values": px["pixel_values"]}, ids, tid("<image_soft_token>"))
+
+
+FILES = [minicpm_files, onevision_files, qwen_files, gemma_files]
+
+
 if __name__ == "__main__":
     out = Path(sys.argv[1])
     out.mkdir(parents=True, exist_ok=True)
     picture().save(out / "picture.png")
-    for job in AGAIN if sys.argv[2:] == ["again"] else JOBS:
-        if sys.argv[2:] not in ([], ["again"]) and getattr(job, "__name__", "") not in sys.argv[2:]:
+    for job in {"again": AGAIN, "files": FILES}.get(" ".join(sys.argv[2:]), JOBS):
+        if sys.argv[2:] not in ([], ["again"], ["files"]) and getattr(job, "__name__", "") not in sys.argv[2:]:
             continue
         try:
             job(out)
