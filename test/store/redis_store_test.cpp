@@ -35,14 +35,8 @@ struct Sharer {
     if (opened) store = std::move(*opened);
   }
 
-  bool write(const Block& block) {
-    auto record = store->begin_write(block.key, block.prefix.view());
-    if (!record) return false;
-    std::ranges::copy(block.payload, record->payload.begin());
-    store->commit(std::move(*record));
-    EXPECT_TRUE(loop.run_until([&] { return store->idle(); }));
-    return store->contains(block.key);
-  }
+  bool write(const Block& block) { return test::write(*store, loop, block); }
+  bool read(const Block& block) { return test::read(*store, loop, block); }
 
   bool look_up(const std::vector<Block>& blocks) {
     std::vector<cache::PrefixKey> keys;
@@ -50,19 +44,6 @@ struct Sharer {
     bool is_answered = false;
     store->look_up(std::move(keys), [&] { is_answered = true; });
     return loop.run_until([&] { return is_answered; });
-  }
-
-  // Whether it is found; what is found is right.
-  bool read(const Block& block) {
-    std::optional<bool> found;
-    const bool begun = store->read(block.key, std::make_shared<const Prefix>(block.prefix), block.prefix.tokens.size(),
-                                   [&](std::optional<ReadBlock> read) {
-      found = read.has_value();
-      if (read) {
-        EXPECT_TRUE(std::ranges::equal(read->payload, block.payload)) << "wrong bytes";
-      }
-    });
-    return begun && loop.run_until([&] { return found.has_value(); }) && *found;
   }
 };
 
@@ -270,14 +251,7 @@ TEST(RedisStore, BlocksGoToTheDiskAndFromThereToTheOthers) {
   ASSERT_NE(shared, nullptr);
   LayeredStore both(*disk.store, *shared);
   const std::size_t buffers = both.free_buffers();
-  const auto write = [&](const Block& block) {
-    auto record = both.begin_write(block.key, block.prefix.view());
-    ASSERT_TRUE(record.has_value());
-    std::ranges::copy(block.payload, record->payload.begin());
-    both.commit(std::move(*record));
-    ASSERT_TRUE(disk.loop.run_until([&] { return both.idle(); }));
-  };
-  write(Block(1, 0));
+  ASSERT_TRUE(write(both, disk.loop, Block(1, 0)));
   EXPECT_TRUE(disk.store->contains(Block(1, 0).key));
   EXPECT_EQ(redis.values().size(), 1U);
   EXPECT_FALSE(both.lacks(Block(1, 0).key));
@@ -319,11 +293,7 @@ TEST(RedisStore, ADiskThatTakesNothingDoesNotKeepBlocksFromTheOthers) {
   ASSERT_NE(shared, nullptr);
   LayeredStore both(*disk.store, *shared);
   for (const std::int32_t seed : {1, 2, 3}) {
-    const Block block(seed, 0);
-    auto record = both.begin_write(block.key, block.prefix.view());
-    ASSERT_TRUE(record.has_value()) << seed;
-    std::ranges::copy(block.payload, record->payload.begin());
-    both.commit(std::move(*record));
+    ASSERT_TRUE(begin_write(both, Block(seed, 0))) << seed;
     ASSERT_TRUE(disk.loop.run_until([&] { return both.idle(); }));
   }
   EXPECT_EQ(redis.values().size(), 3U);

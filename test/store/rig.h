@@ -136,6 +136,36 @@ struct Block {
   std::vector<std::byte> payload;
 };
 
+inline bool begin_write(RecordStore& store, const Block& block) {
+  auto record = store.begin_write(block.key, block.prefix.view());
+  if (!record) return false;
+  std::ranges::copy(block.payload, record->payload.begin());
+  store.commit(std::move(*record));
+  return true;
+}
+
+// True when it is there afterwards.
+inline bool write(RecordStore& store, Loop& loop, const Block& block) {
+  if (!begin_write(store, block)) return false;
+  EXPECT_TRUE(loop.run_until([&] { return store.idle(); }));
+  return store.contains(block.key);
+}
+
+// Whether it is found; what is found is right.
+inline bool read(RecordStore& store, Loop& loop, const Block& block) {
+  std::optional<bool> found;
+  const bool begun =
+      store.read(block.key, std::make_shared<const Prefix>(block.prefix), block.prefix.tokens.size(), [&](std::optional<ReadBlock> read) {
+        found = read.has_value();
+        if (read) {
+          EXPECT_TRUE(std::ranges::equal(read->payload, block.payload)) << "wrong bytes";
+        }
+      });
+  if (!begun) return false;
+  EXPECT_TRUE(loop.run_until([&] { return found.has_value(); }));
+  return *found;
+}
+
 struct Rig {
   Loop loop;
   std::unique_ptr<BlockStore> store;
@@ -146,35 +176,9 @@ struct Rig {
     if (opened) store = std::move(*opened);
   }
 
-  bool begin_write(const Block& block) {
-    auto record = store->begin_write(block.key, block.prefix.view());
-    if (!record) return false;
-    std::ranges::copy(block.payload, record->payload.begin());
-    store->commit(std::move(*record));
-    return true;
-  }
-
-  // True when it lies on disk afterwards.
-  bool write(const Block& block) {
-    if (!begin_write(block)) return false;
-    EXPECT_TRUE(loop.run_until([&] { return store->idle(); }));
-    return store->contains(block.key);
-  }
-
-  // Whether it is found; what is found is right.
-  bool read(const Block& block) {
-    std::optional<bool> found;
-    const bool begun = store->read(block.key, std::make_shared<const Prefix>(block.prefix), block.prefix.tokens.size(),
-                                   [&](std::optional<ReadBlock> read) {
-      found = read.has_value();
-      if (read) {
-        EXPECT_TRUE(std::ranges::equal(read->payload, block.payload)) << "wrong bytes";
-      }
-    });
-    if (!begun) return false;
-    EXPECT_TRUE(loop.run_until([&] { return found.has_value(); }));
-    return *found;
-  }
+  bool begin_write(const Block& block) { return test::begin_write(*store, block); }
+  bool write(const Block& block) { return test::write(*store, loop, block); }
+  bool read(const Block& block) { return test::read(*store, loop, block); }
 };
 
 }  // namespace braid::store::test
