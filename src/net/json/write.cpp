@@ -110,6 +110,13 @@ void append_lossy_string(std::string& out, std::string_view bytes) {
   append_string(out, text);
 }
 
+void append_member(std::string& out, std::string_view name, std::string_view bytes) {
+  out += ",\"";
+  out += name;
+  out += "\":";
+  append_lossy_string(out, bytes);
+}
+
 void append_float(std::string& out, float value) {
   if (!std::isfinite(value)) value = value > 0 ? 9999.0F : -9999.0F;
   fmt::format_to(std::back_inserter(out), "{}", value);

@@ -12,6 +12,8 @@ std::string quoted(std::string_view text);
 
 // The same for bytes that may not be UTF-8: what is none becomes U+FFFD, one for each maximal subpart of a character, as in answers.
 void append_lossy_string(std::string& out, std::string_view bytes);
+// The same as a member behind others of an object: ,"name":"text". The name is one that needs no escape.
+void append_member(std::string& out, std::string_view name, std::string_view bytes);
 
 // The shortest form that reads back as the same float; JSON has no infinities, so those become ±9999 as OpenAI writes them.
 void append_float(std::string& out, float value);

@@ -65,12 +65,9 @@ ChangeKey read_key(Told& told) {
 void append_key(std::string& out, const ChangeKey& key, std::string_view more) {
   fmt::format_to(std::back_inserter(out), R"({{"number":{},"node":)", key.number);
   json::append_lossy_string(out, key.node);
-  out += R"(,"model":)";
-  json::append_lossy_string(out, key.model);
-  out += R"(,"adapter":)";
-  json::append_lossy_string(out, key.adapter);
-  out += R"(,"revision":)";
-  json::append_lossy_string(out, key.revision);
+  json::append_member(out, "model", key.model);
+  json::append_member(out, "adapter", key.adapter);
+  json::append_member(out, "revision", key.revision);
   fmt::format_to(std::back_inserter(out), R"(,"kind":"{}"{}}})", kKinds[static_cast<std::size_t>(key.kind)], more);
 }
 

@@ -58,10 +58,8 @@ std::string message_of(const http::Response& response) {
 void append_peer(std::string& out, const PeerState& peer) {
   out += R"({"address":)";
   json::append_lossy_string(out, peer.address);
-  out += R"(,"node":)";
-  json::append_lossy_string(out, peer.node);
-  out += R"(,"lacks":)";
-  json::append_lossy_string(out, peer.fault);
+  json::append_member(out, "node", peer.node);
+  json::append_member(out, "lacks", peer.fault);
   out += '}';
 }
 
@@ -74,10 +72,9 @@ http::Response state(const Service& service) {
     return http::error_response({ErrorCode::kModelNotLoaded, "it loads, and takes no changes yet", ""});
   http::Response response;
   std::string& out = response.body;
-  out = R"({"object":"peers","node":)";
-  json::append_lossy_string(out, changes->node());
-  out += R"(,"lacks":)";
-  json::append_lossy_string(out, changes->lack(service.status));
+  out = R"({"object":"peers")";
+  json::append_member(out, "node", changes->node());
+  json::append_member(out, "lacks", changes->lack(service.status));
   out += R"(,"changes":[)";
   std::string_view separator = "";
   for (const auto& change : changes->all()) {

@@ -48,12 +48,10 @@ Result<Target> find_target(const ServiceStatus& status, const std::string& name)
 }
 
 void append_facts(std::string& out, std::string_view id, const WeightFacts& facts) {
-  out += R"({"object":"weights","model":)";
-  json::append_lossy_string(out, id);
-  out += R"(,"revision":)";
-  json::append_lossy_string(out, facts.revision);
-  out += R"(,"version":)";
-  json::append_lossy_string(out, facts.version);
+  out += R"({"object":"weights")";
+  json::append_member(out, "model", id);
+  json::append_member(out, "revision", facts.revision);
+  json::append_member(out, "version", facts.version);
   fmt::format_to(std::back_inserter(out), R"(,"created":{},"updates":{}}})", facts.created, facts.updates);
 }
 
@@ -125,10 +123,9 @@ Result<Members> read_members(std::string& body) {
 }
 
 std::string document_of(const Target& target, const WeightFacts& facts, const std::vector<TensorDigest>& digests) {
-  std::string out = R"({"object":"weight_digests","model":)";
-  json::append_lossy_string(out, target.id);
-  out += R"(,"revision":)";
-  json::append_lossy_string(out, facts.revision);
+  std::string out = R"({"object":"weight_digests")";
+  json::append_member(out, "model", target.id);
+  json::append_member(out, "revision", facts.revision);
   out += R"(,"tensors":[)";
   std::string_view separator = "";
   for (const TensorDigest& digest : digests) {
