@@ -75,9 +75,10 @@ RedisConnection::~RedisConnection() {
   redisFree(context_);
 }
 
-Result<std::unique_ptr<RedisConnection>> RedisConnection::open(const RedisAddress& address, int stop, Clock::time_point deadline) {
+Result<std::unique_ptr<RedisConnection>> RedisConnection::open(const RedisAddress& address, const std::string& number, int stop,
+                                                               Clock::time_point deadline) {
   redisContext* context =
-      address.socket.empty() ? redisConnectNonBlock(address.host.c_str(), address.port) : redisConnectUnixNonBlock(address.socket.c_str());
+      address.socket.empty() ? redisConnectNonBlock(number.c_str(), address.port) : redisConnectUnixNonBlock(address.socket.c_str());
   if (context == nullptr) return io_error("there is no memory for a connection");
   std::unique_ptr<RedisConnection> connection(new RedisConnection(context, stop));
   if (context->err != 0) return io_error(context->errstr);

@@ -31,8 +31,10 @@ class RedisConnection {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Signed in, with the address's database. Once `stop` can be read, everything ends with an error. Names are looked up as long as that takes.
-  static Result<std::unique_ptr<RedisConnection>> open(const RedisAddress& address, int stop, Clock::time_point deadline);
+  // Signed in, with the address's database; `number` is one of those that its host stands for. Once `stop` can be read, everything ends with
+  // an error.
+  static Result<std::unique_ptr<RedisConnection>> open(const RedisAddress& address, const std::string& number, int stop,
+                                                       Clock::time_point deadline);
   ~RedisConnection();
   RedisConnection(const RedisConnection&) = delete;
   RedisConnection& operator=(const RedisConnection&) = delete;

@@ -5,6 +5,7 @@
 #include "store/redis/address.h"
 #include "store/redis/connection.h"
 #include "store/redis/health.h"
+#include "store/redis/name_lookup.h"
 #include "store/worker.h"
 
 #include <functional>
@@ -17,7 +18,8 @@ class RedisLane {
  public:
   using Clock = RedisConnection::Clock;
 
-  RedisLane(const RedisAddress& address, RedisHealth& health, int stop) : address_(address), health_(health), stop_(stop), worker_(1) {}
+  RedisLane(const RedisAddress& address, const Resolver& resolve, RedisHealth& health, int stop)
+      : address_(address), health_(health), stop_(stop), lookup_(address.host, resolve), worker_(1) {}
 
   // From any thread.
   void submit(std::function<void()> task) { worker_.submit(std::move(task)); }
@@ -31,6 +33,7 @@ class RedisLane {
   const RedisAddress& address_;
   RedisHealth& health_;
   const int stop_;
+  NameLookup lookup_;
   std::unique_ptr<RedisConnection> connection_;  // null: none yet, or the last one failed
   Worker worker_;                                // last: its thread uses the others
 };

@@ -33,8 +33,10 @@ Result<std::unique_ptr<RedisStore>> RedisStore::open(RedisOptions options, Buffe
 
 RedisStore::RedisStore(RedisOptions options, BufferPool buffers, Post post, Pipe stop)
     : options_(std::move(options)), post_(std::move(post)), buffers_(std::move(buffers)), health_(options_.pause),
-      mailbox_(std::make_shared<Mailbox>()), stop_(std::move(stop)), lookup_lane_(options_.address, health_, stop_.out->descriptor()),
-      read_lane_(options_.address, health_, stop_.out->descriptor()), write_lane_(options_.address, health_, stop_.out->descriptor()) {
+      mailbox_(std::make_shared<Mailbox>()), stop_(std::move(stop)),
+      lookup_lane_(options_.address, options_.resolve, health_, stop_.out->descriptor()),
+      read_lane_(options_.address, options_.resolve, health_, stop_.out->descriptor()),
+      write_lane_(options_.address, options_.resolve, health_, stop_.out->descriptor()) {
   mailbox_->store = this;
 }
 

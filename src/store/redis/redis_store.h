@@ -14,6 +14,7 @@
 #include "store/redis/health.h"
 #include "store/redis/known_keys.h"
 #include "store/redis/lane.h"
+#include "store/redis/name_lookup.h"
 
 #include <chrono>
 #include <cstddef>
@@ -37,6 +38,7 @@ struct RedisOptions {
   std::chrono::seconds pause{1};         // in which it is left alone after a first failure
   std::chrono::seconds write_pause{30};  // in which nothing is written after it has refused to take a block
   std::function<std::uint64_t()> clock = wall_clock;
+  Resolver resolve = ask_system;  // what the address's host stands for
 };
 
 // Loop only, but for open() and the destructor.
