@@ -1,13 +1,19 @@
 // Several servers behind nginx with the file that deploy/ has for it: conversations find the server that has their beginning, one that leaves
-// or is killed takes nothing with it but the streams that it was sending, and no answer is another one than it would be alone.
+// or is killed takes nothing with it but the streams that it was sending, and no answer is another one than it would be alone. The soak takes
+// 40 seconds; of five minutes, and with a Redis:
+//   REPLICAS_SECONDS=300 BRAID_BINARY=build/release/braid BRAID_NGINX=/usr/sbin/nginx BRAID_REDIS=redis-server node --test test/e2e/replicas_test.mjs
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { collect, eventually, events, metric, post } from "./support/client.mjs";
 import { balance, Conversation, hit_rate } from "./support/replicas.mjs";
 import { freePort, longModel, serve } from "./support/processes.mjs";
+import { redis } from "./support/redis.mjs";
 
 const seconds = Number(process.env.REPLICAS_SECONDS ?? 40);
 const options = ["--kv-memory", "64M", "--threads", "1"];
+// A minute for a Redis: what is tested here is not how fast this machine is.
+const sharing = (store) => ["--kv-redis", store.url, "--kv-redis-timeout", "60s", "--kv-disk-read", "always"];
+const has_redis = Boolean(process.env.BRAID_REDIS);
 
 async function replicas(t, count, args = options) {
   const model = longModel(t);
@@ -103,14 +109,65 @@ test("the conversations of a server that leaves go on, and no request is lost", 
   assert.notEqual(places.get(all[0]), leaving);
 });
 
-test("a soak in which servers are killed: no wrong answer, and nothing is lost but the streams of the one that was killed", async (t) => {
-  const { servers, ports, start } = await replicas(t, 4);
+test("with a Redis that all share a drained server's conversations go on elsewhere from it, and its death costs misses", { skip: !has_redis }, async (t) => {
+  const store = await redis(t);
+  const { servers, ports } = await replicas(t, 3, [...options, ...sharing(store), "--drain-delay", "1s"]);
+  const { url } = await balance(t, ports);
+  const all = Array.from({ length: 12 }, (_, number) => new Conversation(number));
+  const held = [];  // what was asked and answered
+  const turn = async (conversation) => {
+    const messages = conversation.messages;
+    const response = await chat(url, conversation.body());
+    const answer = await response.json();
+    assert.equal(response.status, 200, JSON.stringify(answer));
+    const { content } = answer.choices[0].message;
+    held.push({ messages, content });
+    conversation.take(content);
+    Object.assign(conversation, { place: answer.model, prompt: answer.usage.prompt_tokens, cached: answer.usage.prompt_tokens_details.cached_tokens });
+  };
+  const hold = async (count) => { for (let i = 0; i < count; ++i) await Promise.all(all.map(turn)); };
+  const number_of = (place) => Number(place.split("-")[1]);
+  await hold(3);
+
+  const leaving = all[0].place;
+  const moved = all.filter(({ place }) => place === leaving);
+  const before = moved.map(({ prompt }) => prompt);
+  servers[number_of(leaving)].child.kill("SIGTERM");
+  assert.deepEqual(await servers[number_of(leaving)].exited, { code: 0, signal: null });
+  const others = servers.filter((_, i) => i !== number_of(leaving));
+  const from_redis = async () => (await Promise.all(others.map(async ({ url: at }) => (await (await fetch(`${at}/v1/cache/stats`)).json()).tokens.disk_hits))).reduce((sum, tokens) => sum + tokens, 0);
+  const found_before = await from_redis();
+  await Promise.all(moved.map(turn));
+  for (const [i, { place, cached }] of moved.entries()) {
+    assert.notEqual(place, leaving);
+    assert.ok(cached > before[i] - 32, `${cached} of the ${before[i]} tokens that the server had that left`);
+  }
+  const found = (await from_redis()) - found_before;
+  t.diagnostic(`${moved.length} conversations moved, ${found} tokens came from the Redis`);
+  assert.ok(found > 0, "nothing came from the Redis");
+
+  const going_on = hold(2);
+  store.child.kill("SIGKILL");
+  await store.exited;
+  await going_on;
+  await hold(1);
+  await eventually("its death was noticed", async () => (await Promise.all(others.map(({ url: at }) => metric(at, "braid_redis_cache_failures_total")))).some((count) => count > 0));
+  const { servers: [alone] } = await replicas(t, 1);
+  for (const { messages, content } of held) {
+    const answer = await (await chat(alone.url, { ...all[0].body(), messages })).json();
+    assert.equal(answer.choices[0].message.content, content, "another answer than from a server alone");
+  }
+});
+
+test("a soak in which servers are killed: no wrong answer, and nothing is lost but the streams of the one that was killed", { timeout: (seconds + 240) * 1000 }, async (t) => {
+  let store = has_redis ? await redis(t) : null;
+  const { servers, ports, start } = await replicas(t, 4, [...options, ...(has_redis ? sharing(store) : [])]);
   const { url } = await balance(t, ports);
   const wishes = Array.from({ length: 24 }, (_, number) => new Conversation(number).body({ max_tokens: 8 + number * 3, return_token_ids: true, temperature: number % 2 }));
   const solo = [];
   for (const wish of wishes) solo.push((await collect(await chat(servers[0].url, { ...wish, stream: true }))).tokens);
   const kills = new Map();  // how often each server was killed
-  const tally = { whole: 0, streamed: 0, broken: 0, kills: 0 };
+  const tally = { whole: 0, streamed: 0, broken: 0, kills: 0, redis_kills: 0 };
   const ask_whole = async (i) => {
     const response = await chat(url, wishes[i]);
     const answer = await response.json().catch(() => assert.fail(`status ${response.status}, no JSON`));
@@ -160,6 +217,11 @@ test("a soak in which servers are killed: no wrong answer, and nothing is lost b
       servers[i].child.kill("SIGKILL");
       await servers[i].exited;
       servers[i] = await start(i);
+      if (!has_redis || i !== servers.length - 1) continue;
+      store.child.kill("SIGKILL");
+      await store.exited;
+      ++tally.redis_kills;
+      store = await redis(t, [], store.socket);
     }
   };
   await Promise.all([killer(), ...Array.from({ length: 8 }, (_, number) => client(number))]);

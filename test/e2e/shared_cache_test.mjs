@@ -1,10 +1,9 @@
 // Servers that share their prefix cache in a Redis: what one has computed another finds, and whatever the Redis does, answers stay the same.
 import assert from "node:assert/strict";
-import net from "node:net";
-import path from "node:path";
 import { test } from "node:test";
-import { braid, Process, serve, temporaryFolder } from "./support/processes.mjs";
+import { braid, serve, temporaryFolder } from "./support/processes.mjs";
 import { eventually, metric, post } from "./support/client.mjs";
+import { keys, redis, say } from "./support/redis.mjs";
 
 const story = "Once upon a time, a brave fox named Luna lived in the castle. She loved her kite more than anything. ".repeat(4);
 const wish = (ending, more = {}) => ({
@@ -15,30 +14,6 @@ async function ask(server, body) {
   const answer = await (await post(`${server.url}/v1/completions`, body)).json();
   return { choices: answer.choices, cached: answer.usage.prompt_tokens_details.cached_tokens };
 }
-
-// Without persistence, on a Unix socket.
-async function redis(t, ...args) {
-  const folder = temporaryFolder(t);
-  const socket = path.join(folder, "redis");
-  const server = new Process(t, process.env.BRAID_REDIS, ["--port", "0", "--unixsocket", socket, "--dir", folder, "--save", "", "--appendonly", "no", ...args]);
-  await server.line(/Ready to accept connections/i);
-  server.socket = socket;
-  server.url = `unix://${socket}`;
-  return server;
-}
-
-// What a Redis says to commands, each a list of words; values as they are.
-function say(server, ...commands) {
-  return new Promise((resolve, reject) => {
-    const connection = net.connect(server.socket);
-    let text = "";
-    connection.setEncoding("latin1").on("data", (data) => { text += data; }).on("error", reject).on("close", () => resolve(text));
-    for (const words of [...commands, ["QUIT"]])
-      connection.write(`*${words.length}\r\n${words.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`).join("")}`);
-  });
-}
-
-const keys = async (server) => (await say(server, ["KEYS", "*"])).split("\r\n").filter((line) => line.startsWith("braid:"));
 
 // One of the servers. A minute: what is tested here is not how fast this machine is.
 const hasty = (timeout, url, ...more) => ["--kv-redis", url, "--kv-redis-timeout", timeout, "--kv-disk-read", "always", "--kv-memory", "64M", "--no-warmup", ...more];
@@ -103,8 +78,7 @@ test("a Redis that is killed, and comes back, costs misses", async (t) => {
   await eventually("it is logged", () => /is left alone for a while/.test(other.errors));
   assert.ok((await metric(other.url, "braid_redis_cache_failures_total")) >= 1);
   for (const one of [server, other]) assert.equal((await ask(one, wish("One evening,"))).choices.length, 1);
-  const back = new Process(t, process.env.BRAID_REDIS, ["--port", "0", "--unixsocket", store.socket, "--save", "", "--dir", path.dirname(store.socket)]);
-  await back.line(/Ready to accept connections/i);
+  await redis(t, [], store.socket);
   let salt = 0;
   await eventually("it is written to again", async () => {
     await ask(other, wish("One night,", { cache_salt: `${salt++}`, max_tokens: 1 }));
@@ -126,7 +100,7 @@ test("a Redis that is stopped costs its time once, and no answer", async (t) => 
 });
 
 test("a full Redis takes nothing and is read on", async (t) => {
-  const store = await redis(t, "--maxmemory-policy", "noeviction");
+  const store = await redis(t, ["--maxmemory-policy", "noeviction"]);
   const { cold } = await filled(t, store);
   await say(store, ["CONFIG", "SET", "maxmemory", "1mb"]);
   const other = await serve(t, sharing(store.url));
@@ -157,7 +131,7 @@ test("garbage costs a miss, and is thrown away", async (t) => {
 });
 
 test("the password is used and never told", async (t) => {
-  const store = await redis(t, "--requirepass", "open sesame");
+  const store = await redis(t, ["--requirepass", "open sesame"]);
   const url = (password) => store.url.replace("unix://", `unix://:${encodeURIComponent(password)}@`) + "?db=1";
   const right = await serve(t, ["--kv-disk-read", "always", "--kv-memory", "64M", "--no-warmup", "--log-level", "debug"], { env: { BRAID_KV_REDIS: url("open sesame") } });
   const cold = await ask(right, wish("One morning,"));
