@@ -107,6 +107,7 @@ struct WatchOptions {
 struct PeerOptions {
   std::vector<std::string> nodes;  // HOST:PORT or a URL without a path; a name stands for all its addresses
   std::string key_file;            // with the key of an administrator of theirs; empty: none
+  std::string state_folder;        // in which changes are kept over an end of all servers; empty: they are not
 };
 
 // Where each request's spans go.

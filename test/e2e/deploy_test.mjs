@@ -148,7 +148,7 @@ const documents = async (t, file) => {
 // Templates of pods, with the name of what has them.
 const templates_of = (all) => all.flatMap(({ kind, metadata, spec }) => kind === "MPIJob"
   ? Object.entries(spec.mpiReplicaSpecs).map(([role, { template }]) => ({ name: `${metadata.name} ${role}`, template }))
-  : spec.template ? [{ name: metadata.name, template: spec.template }] : []);
+  : spec.template ? [{ name: metadata.name, template: spec.template, volumeClaimTemplates: spec.volumeClaimTemplates }] : []);
 const fits = (selector, labels = {}) => Object.entries(selector).every(([key, value]) => labels[key] === value);
 
 test("manifests name what there is: labels, ports, volumes and options", async (t) => {
@@ -168,8 +168,8 @@ test("manifests name what there is: labels, ports, volumes and options", async (
       if (kind === "StatefulSet") assert.ok(all.some((other) => other.kind === "Service" && other.metadata.name === spec.serviceName), name);
       if (kind === "HorizontalPodAutoscaler") assert.ok(all.some((other) => other.kind === spec.scaleTargetRef.kind && other.metadata.name === spec.scaleTargetRef.name), name);
     }
-    for (const { name, template: { spec } } of templates) {
-      const volumes = new Set((spec.volumes ?? []).map((volume) => volume.name));
+    for (const { name, template: { spec }, volumeClaimTemplates } of templates) {
+      const volumes = new Set([...(spec.volumes ?? []).map((volume) => volume.name), ...(volumeClaimTemplates ?? []).map(({ metadata }) => metadata.name)]);
       for (const container of spec.containers) {
         const ports = new Set((container.ports ?? []).map((port) => port.name));
         for (const mount of container.volumeMounts ?? []) assert.ok(volumes.has(mount.name), `${file}: ${name}: volume ${mount.name}`);
@@ -194,6 +194,8 @@ test("replicas find each other by their headless service, ready or not", async (
   assert.equal(service.spec.publishNotReadyAddresses, true);
   const [{ args, ports }] = set.spec.template.spec.containers;
   assert.equal(args[args.indexOf("--peers") + 1], `${service.metadata.name}:${ports[0].containerPort}`);
+  const [{ volumeMounts }] = set.spec.template.spec.containers;
+  assert.deepEqual(set.spec.volumeClaimTemplates.map(({ metadata }) => volumeMounts.find(({ name }) => name === metadata.name).mountPath), [args[args.indexOf("--peer-state") + 1]]);
   const redis = all.find(({ kind, metadata }) => kind === "Service" && args.includes(`redis://${metadata.name}`));
   const policy = all.find(({ kind }) => kind === "NetworkPolicy");
   assert.deepEqual(policy.spec.podSelector.matchLabels, redis.spec.selector);

@@ -1,6 +1,6 @@
 // Servers beside each other (--peers): what an administrator changes on one of them all have, or say in /readyz that they lack it.
 import assert from "node:assert/strict";
-import { cpSync, readFileSync, writeFileSync } from "node:fs";
+import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import { eventually, post } from "./support/client.mjs";
@@ -105,6 +105,65 @@ test("a server whose file is another one changes nothing, and says so until it h
   await ready(two);
 });
 
+const kill = async (...servers) => {
+  for (const server of servers) server.child.kill("SIGKILL");
+  for (const server of servers) await server.exited;
+};
+const kept = (folder, count) => eventually(`${count} changes are kept`, () => readdirSync(folder).filter((name) => name.endsWith(".change")).length === count, 60);
+
+test("with --peer-state servers that all end have what was changed when they come again, and bring it to the one that was away", async (t) => {
+  const folders = [0, 1, 2].map(() => temporaryFolder(t));
+  const { servers: [one, two, three], start } = await set_of(t, 3, [mlp], (i) => ["--peer-state", folders[i]]);
+  const first = await revision(one);
+  await kill(three);
+  await json(await send(one, whole(2)));
+  const { revision: part } = await json(await send(two, bias(3)));
+  await has(one, part);
+  for (const folder of folders.slice(0, 2)) await kept(folder, 2);
+  await kept(folders[2], 0);
+  await kill(one, two);
+  const again = await Promise.all([0, 1, 2].map(start));
+  await ready(...again);
+  for (const server of again) await has(server, part);
+  await are_told(again[0]);
+  await kept(folders[2], 2);
+
+  await kill(...again);
+  const alone = await start(2);
+  await ready(alone);
+  assert.equal(await revision(alone), part, "it needs nobody for what it has kept");
+  const { revision: last } = await json(await send(alone, whole(4)));
+  await kept(folders[2], 1);
+  alone.child.kill("SIGTERM");
+  assert.deepEqual(await alone.exited, { code: 0, signal: null });
+  const both = await Promise.all([2, 0].map(start));
+  await ready(...both);
+  for (const server of both) await has(server, last);
+  await kept(folders[0], 1);
+  assert.notEqual(first, last);
+});
+
+test("a server that cannot repeat what it has kept says so until it can", async (t) => {
+  const weights = [temporaryFolder(t), temporaryFolder(t)];
+  const states = [temporaryFolder(t), temporaryFolder(t)];
+  for (const folder of weights) writeFileSync(path.join(folder, "new.safetensors"), whole(2));
+  const { servers, start } = await set_of(t, 2, [mlp], (i) => ["--weights-dir", weights[i], "--peer-state", states[i]]);
+  const { revision: newer } = await json(await post(`${servers[0].url}/update_weights`, { model: "mlp", path: "new.safetensors" }));
+  await has(servers[1], newer);
+  for (const folder of states) await kept(folder, 1);
+  await kill(...servers);
+  rmSync(path.join(weights[1], "new.safetensors"));
+  const [one, two] = await Promise.all([0, 1].map(start));
+  await ready(one);
+  assert.equal(await revision(one), newer);
+  await eventually("it says so", async () => /weights of 'mlp' could not be brought up to date/.test(await readiness(two)), 60);
+  await eventually("the other one knows", async () => (await peers(one)).peers.some(({ lacks }) => /has not yet repeated/.test(lacks)), 60);
+  cpSync(path.join(weights[0], "new.safetensors"), path.join(weights[1], "new.safetensors"));
+  await has(two, newer);
+  await ready(two);
+  await are_told(one);
+});
+
 test("adapters are loaded, updated and unloaded on all", async (t) => {
   const folder = temporaryFolder(t);
   write_adapter(path.join(folder, "tuned"), 1);
@@ -164,7 +223,7 @@ test("servers take changes from administrators alone", async (t) => {
 
 test("what cannot be a server is refused at the start, and routes without others are none", async (t) => {
   for (const [args, sentence] of [[["--peers", "ftp://a:1"], /is no HOST:PORT/], [["--peers", "a:0"], /is no HOST:PORT/], [["--peers", "http://a/b"], /is no HOST:PORT/],
-    [["--peer-key-file", "x"], /--peer-key-file is about --peers/], [["--peers", "a", "--peer-key-file", "/nowhere"], /cannot be read/]]) {
+    [["--peer-key-file", "x"], /--peer-key-file is about --peers/], [["--peer-state", "x"], /--peer-state is about --peers/], [["--peers", "a", "--peer-state", "/dev/null/x"], /--peer-state: cannot make the folder/], [["--peers", "a", "--peer-key-file", "/nowhere"], /cannot be read/]]) {
     const { code, stderr } = await braid(t, ["serve", mlp, "--port", "0", ...args]);
     assert.notEqual(code, 0);
     assert.match(stderr, sentence);

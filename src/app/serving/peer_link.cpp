@@ -1,19 +1,19 @@
 #include "app/serving/peer_link.h"
 
-#include "app/peer_name.h"
 #include "app/whole_file.h"
 #include "net/peers/change_text.h"
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
+#include <cerrno>
+#include <cstdint>
 #include <fmt/format.h>
 #include <future>
-#include <netdb.h>
 #include <optional>
 #include <spdlog/spdlog.h>
-#include <string_view>
-#include <sys/socket.h>
+#include <sys/eventfd.h>
 #include <system_error>
+#include <unistd.h>
 #include <utility>
 
 namespace braid::app {
@@ -22,7 +22,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kRound{2};
-constexpr std::chrono::seconds kMostPatience{60};
+constexpr std::chrono::seconds kMostLookup{5};     // of all names
 constexpr std::chrono::seconds kMostSilence{5};    // of one that is asked what it has: a hung one holds the others up for no longer
 constexpr std::chrono::seconds kMostWorking{120};  // of one that gets newer weights, which take their time
 constexpr std::size_t kMostKey = 4096;             // bytes
@@ -44,32 +44,23 @@ std::vector<std::string> peer_headers(const std::string& key) {
   return headers;
 }
 
-std::string bracketed(const std::string& host) { return host.find(':') != std::string::npos ? "[" + host + "]" : host; }
-
-// All that a name stands for now: none while it stands for nothing.
-std::vector<std::string> numbers_of(const NamedPeer& peer) {
-  addrinfo hints{};
-  hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (::getaddrinfo(peer.host.c_str(), peer.port.c_str(), &hints, &found) != 0) return {};
-  std::vector<std::string> numbers;
-  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
-    char text[NI_MAXHOST] = {};
-    const bool is_known = ::getnameinfo(one->ai_addr, one->ai_addrlen, text, sizeof text, nullptr, 0, NI_NUMERICHOST) == 0;
-    if (is_known && std::string_view(text).find('%') == std::string_view::npos)  // one of a single link
-      numbers.push_back(fmt::format("{}:{}", bracketed(text), peer.port));
-  }
-  ::freeaddrinfo(found);
-  return numbers;
+std::unique_ptr<const store::OpenFile> new_event() {
+  const int event = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (event < 0) throw std::system_error(errno, std::generic_category(), "eventfd");
+  return std::make_unique<const store::OpenFile>(event);
 }
 
-bool lacks_change(const net::PeerState& peer, const net::ChangeKey& own) {
+std::string bracketed(const std::string& host) { return host.find(':') != std::string::npos ? "[" + host + "]" : host; }
+
+enum class Held { kNot, kInRecord, kInEffect };
+
+// Whether another server has a change, or needs it no more.
+Held held_by(const net::PeerState& peer, const net::ChangeKey& own) {
   for (const net::KnownChange& known : peer.changes) {
-    if (known.key.is_same(own)) return !known.in_effect;
-    if (own.is_undone_by(known.key)) return false;
+    if (known.key.is_same(own)) return known.in_effect ? Held::kInEffect : Held::kInRecord;
+    if (own.is_undone_by(known.key)) return Held::kInEffect;
   }
-  return true;
+  return Held::kNot;
 }
 
 }  // namespace
@@ -84,11 +75,15 @@ Result<std::string> read_peer_key(const std::string& file) {
   return std::move(*text);
 }
 
-PeerLink::PeerLink(boost::asio::io_context& loop, PeerOptions options, const std::string& key, std::string ca_file,
-                   std::shared_ptr<net::Changes> changes)
-    : loop_(loop), options_(std::move(options)), asking_(peer_http(ca_file, kMostSilence)),
-      bringing_(peer_http(std::move(ca_file), kMostWorking)), headers_(peer_headers(key)), changes_(std::move(changes)),
-      node_(changes_->node()) {
+PeerLink::PeerLink(boost::asio::io_context& loop, PeerOptions options, Parts parts)
+    : loop_(loop), options_(std::move(options)), asking_(peer_http(parts.ca_file, kMostSilence)),
+      bringing_(peer_http(std::move(parts.ca_file), kMostWorking)), headers_(peer_headers(parts.key)), changes_(std::move(parts.changes)),
+      node_(changes_->node()), catch_up_(std::move(parts.catch_up)), stop_(new_event()), record_(std::move(parts.record)) {
+  for (const std::string& text : options_.nodes) {
+    NamedPeer peer = named_peer(text);
+    store::NameLookup lookup(peer.host, parts.resolve);
+    names_.push_back({std::move(peer), std::move(lookup), {}});
+  }
   changes_->on_change([this] {
     {
       const std::lock_guard lock(mutex_);
@@ -103,6 +98,7 @@ PeerLink::~PeerLink() {
   changes_->on_change({});
   end();
   thread_.join();
+  if (record_) record_->keep(changes_->all());
 }
 
 void PeerLink::end() {
@@ -111,9 +107,12 @@ void PeerLink::end() {
     is_ended_ = true;
   }
   woken_.notify_one();
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto told = ::write(stop_->descriptor(), &one, sizeof one);  // which a counter near zero always takes
 }
 
 void PeerLink::run() {
+  remember();
   std::unique_lock lock(mutex_);
   while (!is_ended_) {
     is_wanted_ = false;
@@ -124,12 +123,27 @@ void PeerLink::run() {
   }
 }
 
-std::vector<PeerLink::Address> PeerLink::addresses() const {
+// Of before the last end. They are changes of this server again before others are asked about theirs.
+void PeerLink::remember() {
+  if (!record_) return;
+  boost::asio::post(loop_, [changes = changes_, known = record_->read()]() mutable {
+    for (net::Change& change : known)
+      if (!changes->is_undone(change)) changes->add(std::move(change));
+  });
+}
+
+// Names are looked up all at once. One whose resolver is late stands for what it stood for.
+std::vector<PeerLink::Address> PeerLink::addresses() {
+  for (Name& name : names_) name.lookup.begin();
+  const Clock::time_point deadline = Clock::now() + kMostLookup;
   std::vector<Address> all;
-  for (const std::string& text : options_.nodes) {
-    const NamedPeer peer = named_peer(text);
-    for (std::string& number : numbers_of(peer))
-      all.push_back({fmt::format("{}://{}:{}", peer.scheme, bracketed(peer.host), peer.port), std::move(number)});
+  for (Name& name : names_) {
+    if (Result<std::vector<std::string>> found = name.lookup.numbers(stop_->descriptor(), deadline)) name.numbers = std::move(*found);
+    const NamedPeer& peer = name.peer;
+    for (const std::string& number : name.numbers)
+      if (number.find('%') == std::string::npos)  // one of a single link
+        all.push_back(
+            {fmt::format("{}://{}:{}", peer.scheme, bracketed(peer.host), peer.port), fmt::format("{}:{}", bracketed(number), peer.port)});
   }
   std::ranges::sort(all, {}, &Address::connect_to);
   const auto is_same = [](const Address& one, const Address& other) { return one.connect_to == other.connect_to; };
@@ -146,6 +160,7 @@ std::optional<PeerLink::Own> PeerLink::own_changes() {
       own_ = changes_->all();
     }
     woken_.notify_one();
+    if (catch_up_) catch_up_();
   });
   std::unique_lock lock(mutex_);
   woken_.wait(lock, [this] { return is_ended_ || own_; });
@@ -166,6 +181,7 @@ void PeerLink::round() {
   const std::optional<Own> known = own_changes();
   if (!known) return;
   const Own& own = *known;
+  if (record_) record_->keep(own);
   std::vector<std::future<net::PeerState>> talks;
   const std::vector<Address> all = addresses();
   std::erase_if(patience_,
@@ -208,17 +224,18 @@ net::PeerState PeerLink::talk(const Address& address, const Own& own) {
   return peer;
 }
 
-// What it lacks, one after the other. Why it does not take it; empty: it has all.
-std::string PeerLink::bring(const Address& address, const net::PeerState& peer, const Own& own, Patience& patience) const {
+// What it lacks, one after the other. Why it does not have all; empty: it has.
+std::string PeerLink::bring(const Address& address, const net::PeerState& peer, const Own& own, net::Patience& patience) const {
   for (const auto& change : own) {
-    if (!lacks_change(peer, *change)) continue;
-    if (Clock::now() < patience.until) return fmt::format("{}: it did not take them", change->subject());
+    const Held held = held_by(peer, *change);
+    if (held == Held::kInEffect) continue;
+    if (held == Held::kInRecord) return fmt::format("{}: it has not yet repeated what it was given", change->subject());
+    if (patience.holds()) return fmt::format("{}: it did not take them", change->subject());
     const Result<registry::HttpAnswer> answer = ask(address, "POST", "/v1/peers/changes", net::peers::text_of(*change));
     if (answer && answer->status == 200) continue;
     const std::string why = answer ? fmt::format("status {}: {}", answer->status, answer->body) : answer.error().message;
     spdlog::warn("{} could not be brought to {}: {}", change->subject(), address.connect_to, why);
-    patience.until = Clock::now() + patience.next;
-    patience.next = std::min(2 * patience.next, kMostPatience);
+    patience.fails();
     return fmt::format("{}: {}", change->subject(), why);
   }
   patience = {};

@@ -3,13 +3,18 @@
 #pragma once
 
 #include "app/options.h"
+#include "app/peer_name.h"
+#include "app/serving/change_record.h"
 #include "net/service/changes.h"
 #include "registry/http_client.h"
+#include "store/directory.h"
+#include "store/redis/name_lookup.h"
 
 #include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <future>
 #include <map>
 #include <memory>
@@ -25,10 +30,17 @@ namespace braid::app {
 // once, and each gets what it lacks, in the order in which it was made.
 class PeerLink {
  public:
-  // `key`: of an administrator there; empty: none. The loop, to which the changes belong, has ended before this does.
-  PeerLink(boost::asio::io_context& loop, PeerOptions options, const std::string& key, std::string ca_file,
-           std::shared_ptr<net::Changes> changes);
-  ~PeerLink();  // waits for the round that runs, if end() did not come long before
+  struct Parts {
+    std::string key;  // of an administrator there; empty: none
+    std::string ca_file;
+    std::shared_ptr<net::Changes> changes;
+    std::optional<ChangeRecord> record;  // none: what is changed lasts as long as one of the servers
+    std::function<void()> catch_up;      // repeats what this server has lost; called on the loop
+    store::Resolver resolve = store::ask_system;
+  };
+  // The loop, to which the changes belong, has ended before this does.
+  PeerLink(boost::asio::io_context& loop, PeerOptions options, Parts parts);
+  ~PeerLink();  // waits for the round that runs, which end() ends; for no resolver
 
   // What is being sent is ended, and nothing is sent any more. Does not wait.
   void end();
@@ -40,19 +52,15 @@ class PeerLink {
     bool operator<(const Address& other) const { return connect_to < other.connect_to; }
   };
   using Own = std::vector<std::shared_ptr<const net::Change>>;
-  // One that took nothing is not asked for it again at once.
-  struct Patience {
-    std::chrono::steady_clock::time_point until = {};
-    std::chrono::seconds next{2};
-  };
 
   void run();
+  void remember();
   void round();
   std::optional<Own> own_changes();
-  std::vector<Address> addresses() const;
+  std::vector<Address> addresses();
   std::future<net::PeerState> begin_talk(const Address& address, const Own& own);
   net::PeerState talk(const Address& address, const Own& own);
-  std::string bring(const Address& address, const net::PeerState& peer, const Own& own, Patience& patience) const;
+  std::string bring(const Address& address, const net::PeerState& peer, const Own& own, net::Patience& patience) const;
   Result<registry::HttpAnswer> ask(const Address& address, std::string method, const std::string& path, std::string body) const;
 
   boost::asio::io_context& loop_;
@@ -62,14 +70,24 @@ class PeerLink {
   const std::vector<std::string> headers_;
   const std::shared_ptr<net::Changes> changes_;
   const std::string node_;
+  const std::function<void()> catch_up_;
 
   std::mutex mutex_;  // for the time of a flag or a list
   std::condition_variable woken_;
   bool is_wanted_ = true;
   std::optional<Own> own_;  // that the loop has brought
   std::atomic<bool> is_ended_{false};
-  std::map<Address, Patience> patience_;  // the thread's; while a round runs each of its tasks has one of them
-  std::thread thread_;                    // the last one: it uses all the others
+  const std::unique_ptr<const store::OpenFile> stop_;  // can be read once this ends
+  // The thread's, from here on.
+  std::optional<ChangeRecord> record_;
+  std::map<Address, net::Patience> patience_;  // while a round runs each of its tasks has one of them
+  struct Name {
+    NamedPeer peer;
+    store::NameLookup lookup;
+    std::vector<std::string> numbers;  // that it stood for last
+  };
+  std::vector<Name> names_;
+  std::thread thread_;  // the last one: it uses all the others
 };
 
 // kInvalidArgument. Empty without a file.

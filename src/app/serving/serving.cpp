@@ -86,6 +86,11 @@ Result<void> Serving::start() {
     Result<std::string> key = read_peer_key(options_.peers.key_file);
     if (!key) return key.error();
     peer_key_ = std::move(*key);
+    if (!options_.peers.state_folder.empty()) {
+      Result<ChangeRecord> record = ChangeRecord::open(options_.peers.state_folder);
+      if (!record) return Error{ErrorCode::kIo, fmt::format("--peer-state: {}", record.error().message), {}};
+      change_record_ = std::move(*record);
+    }
     http.changes = changes_ = std::make_shared<net::Changes>();
   }
   server_.emplace(loop_, std::move(http), status_);
@@ -206,7 +211,10 @@ bool Serving::announce_ready() {
     return estate;
       },
       [this] { departure_->leave_sockets("a successor serves"); });
-  if (changes_ != nullptr) peers_.emplace(loop_, options_.peers, peer_key_, options_.data.ca_file, changes_);
+  if (changes_ != nullptr) {
+    PeerLink::Parts parts{peer_key_, options_.data.ca_file, changes_, std::move(change_record_), [this] { server_->catch_up(); }};
+    peers_.emplace(loop_, options_.peers, std::move(parts));
+  }
   manager_.notify("READY=1\nSTATUS=ready");
   return true;
 }
@@ -260,7 +268,7 @@ void Serving::end(const std::string& signal) {
     spdlog::shutdown();  // writes what waits
     std::_Exit(EXIT_SUCCESS);
   }
-  if (peers_) peers_->end();  // a name may be looked up for long
+  if (peers_) peers_->end();
   const bool again = std::exchange(signalled_, true);
   if (!departure_->has_begun()) {
     handover_.stop_succession();

@@ -95,7 +95,8 @@ class Serving {
   ModelLoader loader_;
   std::shared_ptr<net::Changes> changes_;  // null: there are no servers beside this one
   std::string peer_key_;
-  std::optional<PeerLink> peers_;  // once this one serves
+  std::optional<ChangeRecord> change_record_;  // until this one serves
+  std::optional<PeerLink> peers_;              // once this one serves
 };
 
 }  // namespace braid::app

@@ -55,6 +55,17 @@ std::string message_of(const http::Response& response) {
   return text != nullptr ? *text : fmt::format("status {}", response.status);
 }
 
+class Running {
+ public:
+  explicit Running(bool& flag) : flag_(flag) { flag_ = true; }
+  ~Running() { flag_ = false; }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+ private:
+  bool& flag_;
+};
+
 void append_peer(std::string& out, const PeerState& peer) {
   out += R"({"address":)";
   json::append_lossy_string(out, peer.address);
@@ -111,6 +122,28 @@ asio::awaitable<http::Response> take(std::shared_ptr<Service> service, std::shar
   }
   changes->fail(*change, message_of(response));
   co_return response;
+}
+
+asio::awaitable<void> catch_up(std::shared_ptr<Service> service) {
+  const std::shared_ptr<Changes> changes = service->options.changes;
+  Changes::CatchingUp& state = changes->catching_up();
+  if (state.is_running || state.patience.holds()) co_return;
+  const Running running(state.is_running);
+  const auto all = changes->all();
+  for (const auto& change : all) {
+    if (service->status.state != ServiceState::kReady) co_return;
+    if (changes->is_undone(*change) || changes->in_effect(*change, service->status)) continue;
+    asio::awaitable<http::Response> repeating = repeat(service, *change);
+    const http::Response response = co_await std::move(repeating);
+    if (response.status != 200) {
+      changes->fail(*change, message_of(response));
+      state.patience.fails();
+      co_return;
+    }
+    spdlog::info("{}: as they were, revision {}", change->subject(), change->revision);
+    changes->succeed(*change);
+  }
+  state.patience = {};
 }
 
 }  // namespace braid::net::peers

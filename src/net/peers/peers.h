@@ -18,4 +18,8 @@ http::Response state(const Service& service);
 boost::asio::awaitable<http::Response> take(std::shared_ptr<Service> service, std::shared_ptr<http::Connection> connection,
                                             std::string body);
 
+// Repeats what this server has been given and is without, since it was started again or its model loaded anew. Does nothing while another
+// of these runs, or shortly after one has failed.
+boost::asio::awaitable<void> catch_up(std::shared_ptr<Service> service);
+
 }  // namespace braid::net::peers

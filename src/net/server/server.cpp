@@ -3,10 +3,13 @@
 #include "net/endpoints/dialects.h"
 #include "net/http/tls.h"
 #include "net/listen/listener.h"
+#include "net/log/failure.h"
+#include "net/peers/peers.h"
 #include "net/server/session.h"
 #include "net/service/service.h"
 
 #include <algorithm>
+#include <boost/asio/co_spawn.hpp>
 #include <chrono>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -54,6 +57,8 @@ Result<std::uint16_t> Server::start(std::vector<ListeningSocket> given) {
   for (const auto& listener : listeners_) listener->start();
   return port;
 }
+
+void Server::catch_up() { boost::asio::co_spawn(loop_, peers::catch_up(service_), log_failure("repeating changes")); }
 
 void Server::limit_anonymous(const access::Limits& limits) { service_->keys.limit_anonymous(limits, std::chrono::steady_clock::now()); }
 

@@ -48,6 +48,9 @@ class Server {
   void replace_api_keys(std::vector<access::ApiKey> keys);
   void limit_anonymous(const access::Limits& limits);  // of all clients together, on a server without keys
 
+  // What others beside this one have made it change, and it has lost, is changed again (options.changes).
+  void catch_up();
+
   void stop_accepting();
 
   // For another process that goes on with the sockets: copies of them, and the end of accepting here.

@@ -84,6 +84,10 @@ void Changes::fail(const ChangeKey& key, std::string why) {
     missing_.push_back({key, std::move(why)});
 }
 
+void Changes::succeed(const ChangeKey& key) {
+  std::erase_if(missing_, [&](const Missing& one) { return one.key.is_same(key); });
+}
+
 void Changes::set_peers(std::vector<PeerState> peers) {
   has_asked_ = true;
   for (const PeerState& peer : peers) {

@@ -3,6 +3,8 @@
 
 #include "braid/served_model.h"
 
+#include <algorithm>
+#include <chrono>
 #include <compare>
 #include <cstdint>
 #include <functional>
@@ -57,6 +59,22 @@ struct PeerState {
   std::vector<KnownChange> changes = {};  // that it has
 };
 
+// What did not succeed is not tried again at once.
+class Patience {
+ public:
+  using Clock = std::chrono::steady_clock;
+  bool holds(Clock::time_point now = Clock::now()) const { return now < until_; }
+  void fails(Clock::time_point now = Clock::now()) {
+    until_ = now + next_;
+    next_ = std::min(2 * next_, kLongest);
+  }
+
+ private:
+  static constexpr std::chrono::seconds kLongest{60};
+  Clock::time_point until_{};
+  std::chrono::seconds next_{2};
+};
+
 // Those that are still needed, and what this server is known to lack. Loop only.
 class Changes {
  public:
@@ -74,6 +92,15 @@ class Changes {
   bool is_undone(const ChangeKey& key) const;
   // It could not be repeated here.
   void fail(const ChangeKey& key, std::string why);
+  // It could, after all.
+  void succeed(const ChangeKey& key);
+
+  // The repeating of changes that were lost here: one at a time.
+  struct CatchingUp {
+    bool is_running = false;
+    Patience patience;
+  };
+  CatchingUp& catching_up() { return catching_up_; }
 
   // What was found in a round among all others.
   void set_peers(std::vector<PeerState> peers);
@@ -102,6 +129,7 @@ class Changes {
   std::vector<std::shared_ptr<const Change>> changes_;
   std::vector<Missing> missing_;
   std::vector<PeerState> peers_;
+  CatchingUp catching_up_;
 };
 
 }  // namespace braid::net

@@ -58,12 +58,15 @@ void add_access_options(CLI::App& app, ServeOptions& options) {
       ->delimiter(',')
       ->allow_extra_args(false);
   app.add_option("--peer-key-file", options.peers.key_file, "File with the key of an administrator of theirs")->type_name("FILE");
+  app.add_option("--peer-state", options.peers.state_folder, "Folder in which changes are kept, so that they outlast an end of all servers")
+      ->type_name("DIR");
   app.add_flag("--image-private-hosts", options.image_fetch.private_addresses,
                "These may have addresses of this machine and of private networks, too");
 }
 
 std::string access_fault(const ServeOptions& options) {
   if (!options.peers.key_file.empty() && options.peers.nodes.empty()) return "--peer-key-file is about --peers, which is not given";
+  if (!options.peers.state_folder.empty() && options.peers.nodes.empty()) return "--peer-state is about --peers, which is not given";
   return {};
 }
 
