@@ -146,7 +146,7 @@ const documents = async (t, file) => {
 };
 
 // Templates of pods, with the name of what has them.
-const templates_of = (all) => all.flatMap(({ kind, metadata, spec }) => kind === "MPIJob"
+const templates_of = (all) => all.flatMap(({ kind, metadata, spec = {} }) => kind === "MPIJob"
   ? Object.entries(spec.mpiReplicaSpecs).map(([role, { template }]) => ({ name: `${metadata.name} ${role}`, template }))
   : spec.template ? [{ name: metadata.name, template: spec.template, volumeClaimTemplates: spec.volumeClaimTemplates }] : []);
 const fits = (selector, labels = {}) => Object.entries(selector).every(([key, value]) => labels[key] === value);
@@ -157,7 +157,7 @@ test("manifests name what there is: labels, ports, volumes and options", async (
   for (const file of ["braid.yaml", "replicas.yaml", "mpijob.yaml"]) {
     const all = await documents(t, file);
     const templates = templates_of(all);
-    for (const { kind, metadata, spec } of all) {
+    for (const { kind, metadata, spec = {} } of all) {
       const name = `${file}: ${kind} ${metadata.name}`;
       const selector = kind === "Service" ? spec.selector : spec.selector?.matchLabels;
       const chosen = selector && templates.filter(({ template }) => fits(selector, template.metadata?.labels));
@@ -200,6 +200,23 @@ test("replicas find each other by their headless service, ready or not", async (
   const policy = all.find(({ kind }) => kind === "NetworkPolicy");
   assert.deepEqual(policy.spec.podSelector.matchLabels, redis.spec.selector);
   assert.deepEqual(policy.spec.ingress[0].from[0].podSelector.matchLabels, set.spec.template.metadata.labels);
+});
+
+test("nginx's file in the manifest is the one that stands beside it, with a server for each replica that is looked up again", async (t) => {
+  const all = await documents(t, "replicas.yaml");
+  const set = all.find(({ kind }) => kind === "StatefulSet");
+  const [{ ports }] = set.spec.template.spec.containers;
+  const names = Array.from({ length: set.spec.replicas }, (_, i) => `${set.metadata.name}-${i}.${set.spec.serviceName}.default.svc.cluster.local:${ports[0].containerPort}`);
+  const expected = read("nginx", "braid-upstreams.conf")
+    .replace(/^[^]*?\n\n/, "resolver kube-dns.kube-system.svc.cluster.local valid=5s;\n\n")
+    .replace(/^ *server 127\.0\.0\.1:8002 .*\n/gm, "")
+    .replace(/^( *server )127\.0\.0\.1:8001(.*);$/gm, (_, before, after) => names.map((name) => `${before}${name}${after} resolve;`).join("\n"))
+    .replace("listen 443 ssl http2;", "listen 8080;").replace(/^ *ssl_certificate.*\n/gm, "");
+  const { metadata, data } = all.find(({ kind }) => kind === "ConfigMap");
+  assert.equal(data["braid.conf"].trim(), expected.trim());
+  const nginx = all.find((other) => other.kind === "Deployment" && other.metadata.name === "braid-nginx").spec.template.spec;
+  assert.equal(nginx.volumes[0].configMap.name, metadata.name);
+  assert.equal(nginx.containers[0].ports[0].containerPort, 8080);
 });
 
 test("the MPI job has a worker for each rank, on a machine of its own", async (t) => {

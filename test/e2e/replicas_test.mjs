@@ -3,9 +3,11 @@
 // 40 seconds; of five minutes, and with a Redis:
 //   REPLICAS_SECONDS=300 BRAID_BINARY=build/release/braid BRAID_NGINX=/usr/sbin/nginx BRAID_REDIS=redis-server node --test test/e2e/replicas_test.mjs
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { test } from "node:test";
 import { collect, eventually, events, metric, post } from "./support/client.mjs";
 import { balance, Conversation, hit_rate } from "./support/replicas.mjs";
+import { name_server } from "./support/name_server.mjs";
 import { freePort, longModel, serve } from "./support/processes.mjs";
 import { redis } from "./support/redis.mjs";
 
@@ -14,6 +16,9 @@ const options = ["--kv-memory", "64M", "--threads", "1"];
 // A minute for a Redis: what is tested here is not how fast this machine is.
 const sharing = (store) => ["--kv-redis", store.url, "--kv-redis-timeout", "60s", "--kv-disk-read", "always"];
 const has_redis = Boolean(process.env.BRAID_REDIS);
+// Whether nginx looks the names of servers up again: from 1.27.3 on.
+const [, major, minor, patch] = spawnSync(process.env.BRAID_NGINX, ["-v"], { encoding: "utf8" }).stderr.match(/(\d+)\.(\d+)\.(\d+)/).map(Number);
+const looks_again = major * 1e6 + minor * 1e3 + patch >= 1_027_003;
 
 async function replicas(t, count, args = options) {
   const model = longModel(t);
@@ -107,6 +112,35 @@ test("the conversations of a server that leaves go on, and no request is lost", 
   await Promise.all(all.map((conversation) => hold(conversation, 2)));
   assert.equal(turns, 12 * 10);
   assert.notEqual(places.get(all[0]), leaving);
+});
+
+test("a replica that comes back at another address is found by its name, and has its conversations", { skip: !looks_again && "nginx is older than 1.27.3" }, async (t) => {
+  const model = longModel(t);
+  const port = await freePort();
+  const names = new Map();
+  const start = async (i, address) => {
+    const server = await serve(t, [model, "--alias", `replica-${i}`, "--host", address, ...options], { port: ["--port", String(port)] });
+    names.set(`replica-${i}.test`, address);
+    return server;
+  };
+  const servers = [await start(0, "127.0.0.10"), await start(1, "127.0.0.11")];
+  const resolver = await name_server(t, names);
+  const { url } = await balance(t, [0, 1], (text) => `resolver 127.0.0.1:${resolver} valid=1s ipv6=off;\n` +
+    text.replace(/server 127\.0\.0\.1:(\d+)( .*);/g, (_, i, rest) => `server replica-${i}.test:${port}${rest} resolve;`));
+  const all = Array.from({ length: 16 }, (_, number) => new Conversation(number));
+  const places = async () => Promise.all(all.map(async (conversation) => {
+    const response = await chat(url, conversation.body({ max_tokens: 1 }));
+    const answer = await response.json();
+    assert.equal(response.status, 200, JSON.stringify(answer));
+    return answer.model;
+  }));
+  let before;
+  await eventually("both are found", async () => new Set(before = await places()).size === 2, 60);
+  servers[1].child.kill("SIGKILL");
+  await servers[1].exited;
+  assert.deepEqual(new Set(await places()), new Set(["replica-0"]));
+  await start(1, "127.0.0.12");
+  await eventually("all are where they were", async () => JSON.stringify(await places()) === JSON.stringify(before), 60);
 });
 
 test("with a Redis that all share a drained server's conversations go on elsewhere from it, and its death costs misses", { skip: !has_redis }, async (t) => {
