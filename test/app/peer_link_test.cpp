@@ -88,6 +88,16 @@ TEST(ChangeRecord, FilesThatAreNoneAreLeftAlone) {
   for (const std::string& other : others) EXPECT_TRUE(fs::exists(other)) << other;
 }
 
+TEST(ChangeRecord, WhatCannotBeWrittenReplacesNothing) {
+  const Folder folder;
+  ChangeRecord record = ChangeRecord::open(folder.path()).value();
+  record.keep(list_of({change(1, "a")}));
+  const fs::path in_the_way = folder.path() + "/00000000000000000002-other.change";
+  fs::create_directory(in_the_way);
+  record.keep(list_of({change(2, "b")}));
+  EXPECT_EQ(revisions_in(folder), Revisions{"a"});
+}
+
 TEST(ChangeRecord, SeveralServersMayShareAFolder) {
   const Folder folder;
   ChangeRecord one = ChangeRecord::open(folder.path()).value();

@@ -116,6 +116,29 @@ TEST(Peers, AServerSaysWhatItLacks) {
   EXPECT_EQ(changes.lack(status), "");
 }
 
+TEST(Peers, WhatCouldNotBeRepeatedAndThenCouldIsNotLacking) {
+  const ServiceStatus status{.state = ServiceState::kReady, .reason = {}, .models = {}};
+  Changes changes;
+  changes.set_peers({});
+  changes.add(change(1, "a"));
+  changes.fail(change(1, "a"), "the file is gone");
+  EXPECT_EQ(changes.lack(status), "the weights of 'model' could not be brought up to date: the file is gone");
+  changes.succeed(change(1, "a"));
+  EXPECT_EQ(changes.lack(status), "");
+}
+
+TEST(Peers, WhatFailsIsTriedAgainEachTimeLater) {
+  using std::chrono::seconds;
+  net::Patience patience;
+  const net::Patience::Clock::time_point now = net::Patience::Clock::now();
+  EXPECT_FALSE(patience.holds(now));
+  for (const int wait : {2, 4, 8, 16, 32, 60, 60}) {
+    patience.fails(now);
+    EXPECT_TRUE(patience.holds(now + seconds(wait - 1))) << wait;
+    EXPECT_FALSE(patience.holds(now + seconds(wait))) << wait;
+  }
+}
+
 TEST(Peers, AChangeIsReadAsItWasWritten) {
   Change written = change(7, "r\"\n", Kind::kPart, "tuned");
   written.route = Change::Route::kUpdateAdapter;
