@@ -27,7 +27,7 @@ std::string file_of(const net::ChangeKey& key) {
   return fmt::format("{:020}-{}{}", key.number, registry::percent_encoded(key.node), kEnding);
 }
 
-Result<net::Change> read_file(const std::string& path) {
+Result<net::Change> read_change(const std::string& path) {
   std::error_code failure;
   const std::uintmax_t size = fs::file_size(path, failure);
   if (failure || size > kMostChange) return Error{ErrorCode::kIo, fmt::format("{} is no file of a change", path), {}};
@@ -50,7 +50,7 @@ std::vector<net::Change> ChangeRecord::read() {
   for (fs::directory_iterator one(folder_, failure), end; !failure && one != end; one.increment(failure)) {
     const std::string name = one->path().filename().string();
     if (!name.ends_with(kEnding)) continue;
-    Result<net::Change> change = read_file(one->path().string());
+    Result<net::Change> change = read_change(one->path().string());
     if (change && file_of(*change) == name) {
       kept_.insert(name);
       changes.push_back(std::move(*change));
