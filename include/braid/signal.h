@@ -9,6 +9,7 @@
 #include <boost/intrusive/list_hook.hpp>
 #include <cassert>
 #include <cstddef>
+#include <cstdint>
 #include <new>
 #include <type_traits>
 #include <utility>
@@ -28,7 +29,10 @@ class WakeHint {
 
 // The lines of [begin, begin + bytes). Any address will do.
 inline void prefetch_lines(const void* begin, std::size_t bytes) {
-  for (std::size_t offset = 0; offset < bytes; offset += 64) __builtin_prefetch(static_cast<const std::byte*>(begin) + offset);
+  constexpr std::uintptr_t kLine = 64;
+  const auto address = reinterpret_cast<std::uintptr_t>(begin);
+  for (std::uintptr_t line = address & ~(kLine - 1); line < address + bytes; line += kLine)
+    __builtin_prefetch(reinterpret_cast<const void*>(line));
 }
 
 // Loop only, one waiter at a time. Nothing is remembered: a notification without a waiter is lost, so look at the state first and
