@@ -45,7 +45,7 @@ bool BatchPlanner::add_decodes(SequenceMap& batch, PlannedStep& step, const Draf
 
 // As many as are wanted, its stream and its answer have room for, and the step.
 std::int32_t BatchPlanner::drafts(Sequence& sequence, const PlannedStep& step, const DraftPace& pace) const {
-  const Speculation& wanted = sequence.speculation;
+  const Speculation& wanted = sequence.request->speculation;
   if (draft_tokens_ == 0 || wanted.method == DraftMethod::kOff) return 0;
   const bool may_outgrow = stretch_beyond_ > 0 && !sequence.stretched_revision;
   const std::int32_t stays = may_outgrow ? stretch_beyond_ - sequence.progress.most() - 1 : draft_tokens_;
@@ -82,14 +82,14 @@ std::int32_t BatchPlanner::add_prefill(Sequence& sequence, PlannedStep& step, st
   if (row.count == 0) return 0;
   row.token_begin = static_cast<std::uint32_t>(step.plan->tokens.size());
   const bool is_last = sequence.progress.planned() + row.count == sequence.known();
-  if (is_last && sequence.pooling != Pooling::kNone) {
+  if (is_last && sequence.request->pooling != Pooling::kNone) {
     row.output = step::RowOutput::kVector;
   } else if (is_last && sequence.stop.max_tokens > 0) {
     row.output = step::RowOutput::kSample;
   }
   const auto tokens = sequence.tokens.begin() + sequence.progress.planned();
   step.plan->tokens.insert(step.plan->tokens.end(), tokens, tokens + row.count);
-  if (!sequence.media.empty()) add_given(sequence, *step.plan, row);
+  if (!sequence.request->media.empty()) add_given(sequence, *step.plan, row);
   if (sequence.awaits_prompt_logprobs()) add_scored(sequence, *step.plan, row);
   step.shape.add_prefill(sequence.progress.planned(), row.count);
   add_row(sequence, step, row);
@@ -113,7 +113,7 @@ std::int32_t BatchPlanner::whole_media(const Sequence& sequence, std::int32_t co
   if (!media_whole_ || count <= 0) return count;
   const std::int32_t begin = sequence.progress.planned();
   const std::int32_t end = begin + count;
-  for (const MediaSpan& span : sequence.media) {
+  for (const MediaSpan& span : sequence.request->media) {
     if (span.first >= end || span.first + span.count <= end) continue;
     if (span.first > begin) return span.first - begin;
     return may_grow ? span.first + span.count - begin : 0;
@@ -125,13 +125,13 @@ std::int32_t BatchPlanner::whole_media(const Sequence& sequence, std::int32_t co
 void BatchPlanner::add_given(const Sequence& sequence, step::StepPlan& plan, step::StepRow& row) {
   const std::int32_t begin = sequence.progress.planned();
   row.given_begin = static_cast<std::uint32_t>(plan.given.size());
-  for (std::size_t i = 0; i < sequence.media.size(); ++i) {
-    const MediaSpan& span = sequence.media[i];
+  for (std::size_t i = 0; i < sequence.request->media.size(); ++i) {
+    const MediaSpan& span = sequence.request->media[i];
     const std::int32_t first = std::max(span.first, begin);
     const std::int32_t last = std::min(span.first + span.count, begin + row.count);
     const std::int32_t offset = first - span.first;
     const MediaGrid grid = sequence.media_grids.empty() ? MediaGrid() : sequence.media_grids[i];
-    const SpanVectors& own = sequence.media_vectors[i];
+    const SpanVectors& own = sequence.request->media_vectors[i];
     if (first < last) plan.given.push_back({first - begin, last - first, own.vectors, own.begin + offset, offset, grid});
   }
   row.given_count = static_cast<std::uint32_t>(plan.given.size()) - row.given_begin;
@@ -141,22 +141,22 @@ void BatchPlanner::add_given(const Sequence& sequence, step::StepPlan& plan, ste
 void BatchPlanner::add_scored(const Sequence& sequence, step::StepPlan& plan, step::StepRow& row) {
   const std::int32_t end = sequence.progress.planned() + row.count;
   row.scored = std::max(0, std::min(end, sequence.prompt_tokens - 1) - sequence.progress.planned());
-  row.scored_top = sequence.prompt_logprobs;
+  row.scored_top = sequence.request->prompt_logprobs;
   if (row.scored == row.count) plan.tokens.push_back(sequence.tokens[static_cast<std::size_t>(end)]);
 }
 
 void BatchPlanner::add_start(Sequence& sequence, step::StepPlan& plan) const {
   step::SlotStart& start = plan.starts.emplace_back();
   start.slot = sequence.slot;
-  start.sampling = sequence.sampling;
+  start.sampling = sequence.request->sampling;
   start.stop = sequence.stop;
   start.generated = sequence.generated();
-  start.pooling = sequence.pooling;
-  start.pooled_output = sequence.pooled_output;
-  start.pooled_from = sequence.pooled_from;
+  start.pooling = sequence.request->pooling;
+  start.pooled_output = sequence.request->pooled_output;
+  start.pooled_from = sequence.request->pooled_from;
   start.mirostat_mu = sequence.mirostat_mu;
-  start.constraint = sequence.constraint;
-  if (draft_tokens_ > 0) start.speculation = sequence.speculation;
+  start.constraint = sequence.request->constraint;
+  if (draft_tokens_ > 0) start.speculation = sequence.request->speculation;
   start.recent = sequence.recent;
   if (step::needs_history(start)) {
     start.history_begin = static_cast<std::uint32_t>(plan.tokens.size());
@@ -212,7 +212,7 @@ bool BatchPlanner::is_turn_end(const Sequence& sequence, std::int32_t end) const
 void BatchPlanner::look_for_turns(Sequence& sequence) const {
   constexpr std::int32_t kTurns = 8;
   RecurrentState& state = *sequence.state;
-  const std::vector<std::int32_t>& marked = sequence.marked_turns;
+  const std::vector<std::int32_t>& marked = sequence.request->marked_turns;
   const std::int32_t wanted = marked.empty() ? kTurns : std::max(kTurns, std::ranges::max(marked) + 1);
   state.first_turn_end = 1;
   std::int32_t found = 0;

@@ -13,7 +13,7 @@ Sequence& Queue::enqueue(GenerationRequest request, std::int32_t answer_room, st
   sequence.self = place;
   sequence.arrival = arrival;
   try {
-    if (!sequence.id.empty()) by_id_.emplace(sequence.id, &sequence);
+    if (!sequence.request->id.empty()) by_id_.emplace(sequence.request->id, &sequence);
   } catch (...) {
     waiting_.erase(place);
     throw;
@@ -27,7 +27,7 @@ Sequence* Queue::find(std::string_view id) const {
 }
 
 void Queue::forget(const Sequence& sequence) {
-  if (!sequence.id.empty()) by_id_.erase(sequence.id);
+  if (!sequence.request->id.empty()) by_id_.erase(sequence.request->id);
 }
 
 // From the end, where most belong.

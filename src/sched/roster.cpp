@@ -194,7 +194,7 @@ void Roster::publish(Sequence& sequence) {
 // A model that guesses reads what it lacks of the text when guesses are wanted, which is later than it is published. Once it guesses it is
 // behind by what the last step brought.
 bool Roster::awaits_drafts(const Sequence& sequence) const {
-  const DraftMethod method = sequence.speculation.method;
+  const DraftMethod method = sequence.request->speculation.method;
   return has_drafts_ && (method == DraftMethod::kAuto || method == DraftMethod::kDraft);
 }
 

@@ -43,7 +43,7 @@ void Roster::give_away() {
 void Roster::verify(const Sequence& sequence, std::int32_t index, std::int32_t group, cache::BlockId own, cache::BlockId known) {
   const auto what = [&](const char* level) {
     return fmt::format("the block in {} of positions {} to {} of request '{}'", level, index * block_tokens_,
-                       (index + 1) * block_tokens_ - 1, sequence.id);
+                       (index + 1) * block_tokens_ - 1, sequence.request->id);
   };
   if (known != own) {
     checks_.push_back({own, known, group});

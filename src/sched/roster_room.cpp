@@ -150,7 +150,7 @@ Sequence* Roster::next_victim() {
 
 // Between equals the later in rank: the first argument.
 bool Roster::yields_before(const Sequence& one, const Sequence& other) const {
-  if (one.priority != other.priority) return one.priority > other.priority;
+  if (one.request->priority != other.request->priority) return one.request->priority > other.request->priority;
   return loss_per_block(one) <= loss_per_block(other);
 }
 

@@ -78,7 +78,8 @@ Result<Ticket> Scheduler::submit(GenerationRequest request) {
   auto ticket = std::make_unique<SequenceTicket>(listener, options_.stream_capacity);
   Sequence& sequence = roster_.enqueue(std::move(request), *room, std::chrono::steady_clock::now());
   ticket->attach(sequence);
-  if (options_.draft_tokens > 0 && sequence.shares_answers()) sequence.recent = recent_answers_.of(sequence.client, sequence.cache_salt);
+  if (options_.draft_tokens > 0 && sequence.shares_answers())
+    sequence.recent = recent_answers_.of(sequence.request->client, sequence.request->cache_salt);
   ++counters_.submitted;
   roster_.prefetch(sequence);
   wake_.notify();
@@ -174,7 +175,7 @@ void Scheduler::turn() noexcept {
 
 void Scheduler::drop_slow_reader(Sequence& sequence, const std::string& reason) {
   ++counters_.slow_readers_dropped;
-  spdlog::warn("request '{}' ended: {}", sequence.id, reason);
+  spdlog::warn("request '{}' ended: {}", sequence.request->id, reason);
   finish(sequence, FinishReason::kCancelled, Error{ErrorCode::kCancelled, reason, {}});
 }
 
@@ -277,7 +278,7 @@ void Scheduler::count_answer(const Sequence& sequence) {
 void Scheduler::learn(const Sequence& sequence) {
   if (options_.draft_tokens == 0 || !sequence.shares_answers()) return;
   const auto answer = std::span(sequence.tokens).subspan(static_cast<std::size_t>(sequence.prompt_tokens));
-  recent_answers_.add(sequence.client, sequence.cache_salt, answer);
+  recent_answers_.add(sequence.request->client, sequence.request->cache_salt, answer);
 }
 
 void Scheduler::deliver() {

@@ -162,7 +162,7 @@ void Scheduler::apply_failure(const Step& step, const PlannedStep& planned) {
   if (guilty == nullptr && !built_on_failure && !suspects_.empty()) guilty = quarantine_.accuse(suspects_);
   ++counters_.retried_steps;
   spdlog::warn("a step of {} rows failed and is computed again{}: {}", step.plan.rows.size(),
-               guilty != nullptr ? " without request '" + guilty->id + "'" : "", describe(step.result.failure));
+               guilty != nullptr ? " without request '" + guilty->request->id + "'" : "", describe(step.result.failure));
   if (guilty == nullptr) return;
   ++counters_.failed_rows;
   finish(*guilty, FinishReason::kError, internal_error("the model failed in a step: " + describe(step.result.failure)));
@@ -275,7 +275,7 @@ void Scheduler::accept_drafted(Sequence& sequence, const step::RowResult& row, c
 // Its weights are replaced when no step that names it is out, so they are those that made the token.
 void Scheduler::take_token(Sequence& sequence, Token token) {
   const bool is_told = sequence.told_revision != nullptr && *sequence.told_revision == sequence.adapter.revision;
-  if (sequence.tells_revisions && !is_told)
+  if (sequence.request->tells_revisions && !is_told)
     token.revision = sequence.told_revision = std::make_shared<const std::string>(sequence.adapter.revision);
   sequence.tokens.push_back(token.id);
   ++counters_.generated_tokens;

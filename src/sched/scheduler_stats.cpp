@@ -23,7 +23,9 @@ EngineStats Scheduler::stats() const {
       if (sequence.phase == SequencePhase::kStalled) ++stats.stalled;
       if (sequence.phase == SequencePhase::kParked) ++stats.parked;
       if (sequence.phase != SequencePhase::kWaiting) continue;
-      ++(sequence.priority < 0 ? stats.waiting_better : sequence.priority > 0 ? stats.waiting_worse : stats.waiting_normal);
+      ++(sequence.request->priority < 0   ? stats.waiting_better
+         : sequence.request->priority > 0 ? stats.waiting_worse
+                                          : stats.waiting_normal);
       if (sequence.queue_seconds) ++stats.preempted;
     }
   }
@@ -84,7 +86,7 @@ std::vector<SequenceSnapshot> Scheduler::sequences(std::size_t limit) const {
     for (const auto& [rank, sequence] : *map) {
       if (found.size() == limit) return found;
       if (sequence.phase == SequencePhase::kDone) continue;
-      found.push_back({sequence.id, phase_name(sequence.phase), sequence.priority, sequence.prompt_tokens,
+      found.push_back({sequence.request->id, phase_name(sequence.phase), sequence.request->priority, sequence.prompt_tokens,
                        sequence.cached_tokens.value_or(0), sequence.generated(), sequence.stop.max_tokens,
                        sequence.phase == SequencePhase::kWaiting ? ++position : 0});
     }

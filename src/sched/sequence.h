@@ -81,28 +81,33 @@ inline Advance advance_of(const step::StepRow& row) {
 }
 
 struct Sequence {
-  Sequence(const Rank& its_rank, GenerationRequest request, std::int32_t answer_room, cache::BlockPool& pool, const Groups& groups)
-      : rank(its_rank), priority(request.priority), id(std::move(request.id)), sampling(std::move(request.sampling)),
-        constraint(std::move(request.constraint)), stop(std::move(request.stop)), tokens(std::move(request.prompt)),
-        prompt_tokens(static_cast<std::int32_t>(tokens.size())), prompt_logprobs(request.prompt_logprobs), pooling(request.pooling),
-        pooled_output(request.pooled_output), pooled_from(request.pooled_from), media(std::move(request.media)),
-        media_grids(std::move(request.media_grids)), media_vectors(std::move(request.media_vectors)), adapter(std::move(request.adapter)),
-        client(std::move(request.client)), cache_salt(std::move(request.cache_salt)), speculation(std::move(request.speculation)),
-        tells_revisions(request.tells_revisions), marked_turns(std::move(request.marked_turns)), blocks(pool, groups), fork_source(pool),
-        state(groups.has_states() ? std::make_unique<RecurrentState>(pool) : nullptr), progress(groups.block_tokens()) {
+  Sequence(const Rank& its_rank, GenerationRequest asked, std::int32_t answer_room, cache::BlockPool& pool, const Groups& groups)
+      : rank(its_rank), tokens(std::move(asked.prompt)), prompt_tokens(static_cast<std::int32_t>(tokens.size())),
+        progress(groups.block_tokens()), stop(std::move(asked.stop)), blocks(pool, groups), fork_source(pool),
+        state(groups.has_states() ? std::make_unique<RecurrentState>(pool) : nullptr), media_grids(std::move(asked.media_grids)),
+        adapter(std::move(asked.adapter)), request(rest_of(std::move(asked))) {
     stop.max_tokens = answer_room;
+  }
+  static std::unique_ptr<const GenerationRequest> rest_of(GenerationRequest asked) {
+    asked.reservation.reset();  // its place is taken
+    return std::make_unique<const GenerationRequest>(std::move(asked));
   }
 
   // Its answer may be guessed from others to the same client, and others from it.
-  bool shares_answers() const { return speculation.method == DraftMethod::kAuto || speculation.method == DraftMethod::kSuffix; }
+  bool shares_answers() const {
+    return request->speculation.method == DraftMethod::kAuto || request->speculation.method == DraftMethod::kSuffix;
+  }
   // What it knows, for the prefix cache.
-  cache::SequenceView view() const { return {{stretched_revision ? *stretched_revision : adapter.revision, cache_salt}, tokens, media}; }
+  cache::SequenceView view() const {
+    return {{stretched_revision ? *stretched_revision : adapter.revision, request->cache_salt}, tokens, request->media};
+  }
   // It has the angles of long sequences from now on, and holds nothing that has others.
   void stretch() { stretched_revision = adapter.revision + " stretched"; }
   // StepRow::shift of a row that begins there.
   std::int32_t rotary_shift(std::int32_t position) const {
     std::int32_t shift = 0;
-    for (std::size_t i = 0; i < media_grids.size() && media[i].first + media[i].count <= position; ++i) shift += media_grids[i].shift();
+    for (std::size_t i = 0; i < media_grids.size() && request->media[i].first + request->media[i].count <= position; ++i)
+      shift += media_grids[i].shift();
     return shift;
   }
   std::int32_t known() const { return static_cast<std::int32_t>(tokens.size()); }
@@ -128,13 +133,13 @@ struct Sequence {
     return progress.published() > 0 ? blocks[0][progress.published() - 1] : cache::PrefixIndex::kNoParent;
   }
   // Prompt tokens whose log-probabilities are still to come.
-  bool awaits_prompt_logprobs() const { return prompt_logprobs >= 0 && reported < prompt_tokens; }
+  bool awaits_prompt_logprobs() const { return request->prompt_logprobs >= 0 && reported < prompt_tokens; }
   // A part of these is told, or on its way, and the rest is not.
   bool has_told_of_prompt() const { return awaits_prompt_logprobs() && (reported > 0 || progress.is_in_flight()); }
   // What its next rows compute with.
   const AdapterUse& current_use() const { return next_adapter ? *next_adapter : adapter; }
   // Its vector is made of what all rows give, from the first one on.
-  bool pools_all() const { return pooling != Pooling::kNone && pooling != Pooling::kLast; }
+  bool pools_all() const { return request->pooling != Pooling::kNone && request->pooling != Pooling::kLast; }
   // All rows of the prompt must run: it takes nothing from the cache.
   bool computes_all() const { return awaits_prompt_logprobs() || pools_all(); }
   // All that it holds of the pool.
@@ -147,38 +152,27 @@ struct Sequence {
   }
 
   const Rank rank;
-  const std::int32_t priority;
-  const std::string id;
-  const SamplingParams sampling;
-  const std::shared_ptr<const Constraint> constraint;  // null: none
-  StopRules stop;                                      // max_tokens cut to what fits
-  std::vector<TokenId> tokens;                         // prompt and accepted answer
+  // What each step reads or writes of it comes first and lies together: of thousands of sequences every line more is one more from memory.
+  std::vector<TokenId> tokens;  // prompt and accepted answer
   const std::int32_t prompt_tokens;
-  const std::int32_t prompt_logprobs;  // as in GenerationRequest
-  const Pooling pooling;
-  const PooledOutput pooled_output;
-  const std::int32_t pooled_from;
-  const std::vector<MediaSpan> media;
-  const std::vector<MediaGrid> media_grids;
-  const std::vector<SpanVectors> media_vectors;
-  AdapterUse adapter;
-  std::optional<std::string> stretched_revision;  // of the adapter with the angles of long sequences, where it has these
-  const std::string client;
-  const std::string cache_salt;
-  const Speculation speculation;
-  const bool tells_revisions;
-  const std::vector<std::int32_t> marked_turns;
-
   SequencePhase phase = SequencePhase::kWaiting;
-  step::SlotId slot = 0;  // valid while in the batch
-  bool starts = false;    // the strand has not heard of the slot's new owner yet
+  step::SlotId slot = 0;             // valid while in the batch
+  bool starts = false;               // the strand has not heard of the slot's new owner yet
+  SequenceTicket* ticket = nullptr;  // null once finished or abandoned
+  Progress progress;
+  StopRules stop;  // max_tokens cut to what fits
   Holdings blocks;
-  std::shared_ptr<Lookup> lookup;            // of its prefix, by those who know; null: nobody is asked
-  std::shared_ptr<Restoration> restoration;  // of its prefix from disk; null: none
   cache::BlockTable fork_source;  // for each group the block that the first row copies the beginning of its first block from; empty: none
   const std::unique_ptr<RecurrentState> state;  // null: the model has none
-  Progress progress;
+  const std::vector<MediaGrid> media_grids;
+  AdapterUse adapter;
+  std::optional<std::string> stretched_revision;  // of the adapter with the angles of long sequences, where it has these
   DraftHistory drafts;
+
+  const std::unique_ptr<const GenerationRequest> request;  // but for what has a place of its own here, and its reservation
+
+  std::shared_ptr<Lookup> lookup;             // of its prefix, by those who know; null: nobody is asked
+  std::shared_ptr<Restoration> restoration;   // of its prefix from disk; null: none
   step::RecentAnswers recent;                 // when it was submitted
   cache::PrefixKey saved_key;                 // of the last block that the disk tier has been offered
   float mirostat_mu = 0.0F;                   // the sampling state after the last token that has come back
@@ -210,9 +204,8 @@ struct Sequence {
   Sequence* leader = nullptr;             // who computes what it waits for, or null
   std::int32_t awaited = 0;               // how many of the leader's positions
 
-  SequenceTicket* ticket = nullptr;  // null once finished or abandoned
-  SequenceMap* home = nullptr;       // the map it is in
-  SequenceMap::iterator self;        // and its node there: nodes are moved between maps, a sequence never moves in memory
+  SequenceMap* home = nullptr;  // the map it is in
+  SequenceMap::iterator self;   // and its node there: nodes are moved between maps, a sequence never moves in memory
 };
 
 // Gives back the blocks that no token from the least planned position on sees. Those that steps which are still out compute stay, and the
