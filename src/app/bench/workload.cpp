@@ -153,9 +153,13 @@ Result<std::string> make_whole_body(const BenchOptions& options, std::span<const
       return model + ",\"text_1\":" + prompts.front().json + ",\"text_2\":" + list_of(prompts.subspan(1)) + "}";
     case Endpoint::kPredict:
       return (options.model == "default" ? "{" : model + ",") + "\"encoding_format\":\"base64\",\"inputs\":" + prompts.front().json + "}";
-    default:
-      return model + ",\"input\":" + list_of(prompts) + "}";
+    case Endpoint::kCompletions:
+    case Endpoint::kChat:
+    case Endpoint::kEmbeddings:
+    case Endpoint::kClassify:
+      break;
   }
+  return model + ",\"input\":" + list_of(prompts) + "}";
 }
 
 // Texts of one request.

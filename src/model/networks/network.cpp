@@ -58,7 +58,18 @@ std::int64_t values_of(const LayerCall& call) {
       const std::int64_t width = call.tensors.hidden() * call.layer.directions();
       return std::max(bounded_count({shape[0], shape[1], width}), bounded_count({shape[0], call.layer.depth, width}));
     }
-    default:
+    case LayerType::kLayerNorm:
+    case LayerType::kRelu:
+    case LayerType::kTanh:
+    case LayerType::kSigmoid:
+    case LayerType::kGelu:
+    case LayerType::kSilu:
+    case LayerType::kSoftplus:
+    case LayerType::kSoftmax:
+    case LayerType::kLogSoftmax:
+    case LayerType::kAdd:
+    case LayerType::kConcat:
+    case LayerType::kLast:
       break;
   }
   return bounded_count(shape);

@@ -262,7 +262,10 @@ class Parser {
           operand.name = first.text;
         }
         break;
-      default: {
+      case Kind::kSign:
+      case Kind::kText:
+      case Kind::kBegin:
+      case Kind::kEnd: {
         if (!take(Kind::kSign, "(")) return fault(fmt::format("unexpected '{}'", first.text));
         Result<Pipeline> inner = read_pipeline(depth + 1);
         if (!inner) return inner.error();

@@ -182,9 +182,11 @@ std::vector<Expression> stages_of(const WordRules& rules) {
       return {kQwen2};
     case PreTokenizer::kSingleDigits:
       return {kDigit, kGpt2};
-    default:
+    case PreTokenizer::kDefault:
+    case PreTokenizer::kDeepSeek:
       return {};
   }
+  return {};
 }
 
 // Possessive or greedy is the same to these, and so is a line's end by its letter.
