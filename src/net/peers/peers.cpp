@@ -8,6 +8,7 @@
 #include "net/service/changes.h"
 #include "net/weights/weights.h"
 
+#include <algorithm>
 #include <boost/asio/use_awaitable.hpp>
 #include <fmt/format.h>
 #include <iterator>
@@ -143,7 +144,11 @@ asio::awaitable<void> catch_up(std::shared_ptr<Service> service) {
     spdlog::info("{}: as they were, revision {}", change->subject(), change->revision);
     changes->succeed(*change);
   }
-  state.patience = {};
+  const bool is_whole = std::ranges::all_of(changes->all(), [&](const auto& one) { return changes->in_effect(*one, service->status); });
+  if (is_whole)
+    state.patience = {};
+  else
+    state.patience.fails();  // an administrator has changed more meanwhile, or what was done is not what it came to once
 }
 
 }  // namespace braid::net::peers
