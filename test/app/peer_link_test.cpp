@@ -145,20 +145,22 @@ TEST(PeerLink, ItsEndWaitsForNoResolver) {
     Loop loop;
     PeerOptions options;
     options.nodes = {"nodes.example:8000"};
-    PeerLink link(loop.context, options,
-                  {.key = {},
-                   .ca_file = {},
-                   .changes = std::make_shared<net::Changes>(),
-                   .record = {},
-                   .catch_up = {},
-                   .resolve = [hanging](const std::string& host) {
-                     EXPECT_EQ(host, "nodes.example");
-                     hanging->begun.set_value();
-                     hanging->released.wait();
-                     return std::vector<std::string>();
-                   }});
+    const auto link = PeerLink::begin(loop.context, options,
+                                      {.key = {},
+                                       .ca_file = {},
+                                       .changes = std::make_shared<net::Changes>(),
+                                       .record = {},
+                                       .catch_up = {},
+                                       .resolve =
+                                           [hanging](const std::string& host) {
+      EXPECT_EQ(host, "nodes.example");
+      hanging->begun.set_value();
+      hanging->released.wait();
+      return std::vector<std::string>();
+                                       }})
+        .value();
     hanging->begun.get_future().wait();
-    link.end();
+    link->end();
     loop.end();
   }
   hanging->release.set_value();
@@ -174,12 +176,18 @@ TEST(PeerLink, WhatWasKeptIsKnownBeforeAnyOtherIsAsked) {
     Loop loop;
     PeerOptions options;
     options.nodes = {"127.0.0.1:1"};
-    PeerLink link(loop.context, options,
-                  {.key = {}, .ca_file = {}, .changes = changes, .record = ChangeRecord::open(folder.path()).value(), .catch_up = [&] {
-                     if (!std::exchange(is_told, true)) known.set_value(changes->all().size());
-                   }});
+    const auto link = PeerLink::begin(loop.context, options,
+                                      {.key = {},
+                                       .ca_file = {},
+                                       .changes = changes,
+                                       .record = ChangeRecord::open(folder.path()).value(),
+                                       .catch_up =
+                                           [&] {
+      if (!std::exchange(is_told, true)) known.set_value(changes->all().size());
+                                       }})
+        .value();
     EXPECT_EQ(known.get_future().get(), 2U);
-    link.end();
+    link->end();
     loop.end();
     changes->note(change(0, "c"));  // and at its end it keeps what it has not yet
   }

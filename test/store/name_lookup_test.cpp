@@ -1,19 +1,16 @@
 // Resolvers that hang, and whoever has to end beside one.
 #include "store/redis/name_lookup.h"
 
-#include "store/directory.h"
+#include "store/bell.h"
 #include "store/redis/redis_store.h"
 #include "store/rig.h"
 
-#include <array>
 #include <atomic>
 #include <chrono>
-#include <fcntl.h>
 #include <future>
 #include <gtest/gtest.h>
 #include <memory>
 #include <string>
-#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -51,29 +48,16 @@ class HangingResolver {
   const std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
-// Can be read once it is told.
-struct Stop {
-  Stop() {
-    std::array<int, 2> ends{};
-    EXPECT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
-    out = std::make_unique<OpenFile>(ends[0]);
-    in = std::make_unique<OpenFile>(ends[1]);
-  }
-  void tell() { in.reset(); }
-  std::unique_ptr<OpenFile> out;
-  std::unique_ptr<OpenFile> in;
-};
-
 constexpr std::chrono::hours kForever{1};
 
 TEST(NameLookup, ANumberIsWhatItStandsFor) {
-  const Stop stop;
+  const Bell stop = Bell::make().value();
   for (const std::string number : {"127.0.0.1", "::1"}) {
     NameLookup lookup(number, [](const std::string&) -> Numbers {
       ADD_FAILURE() << "nobody is to be asked";
       return {};
     });
-    EXPECT_EQ(lookup.numbers(stop.out->descriptor(), NameLookup::Clock::now()).value(), Numbers{number});
+    EXPECT_EQ(lookup.numbers(stop.descriptor(), NameLookup::Clock::now()).value(), Numbers{number});
   }
 }
 
@@ -84,25 +68,25 @@ TEST(NameLookup, TheSystemKnowsThisMachine) {
 }
 
 TEST(NameLookup, OneThatIsLateIsAskedOnce) {
-  const Stop stop;
+  const Bell stop = Bell::make().value();
   HangingResolver hanging;
   NameLookup lookup("cache", hanging.resolver());
-  for (int i = 0; i < 3; ++i) EXPECT_FALSE(lookup.numbers(stop.out->descriptor(), NameLookup::Clock::now()));
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(lookup.numbers(stop.descriptor(), NameLookup::Clock::now()));
   hanging.release();
-  const Result<Numbers> numbers = lookup.numbers(stop.out->descriptor(), NameLookup::Clock::now() + kForever);
+  const Result<Numbers> numbers = lookup.numbers(stop.descriptor(), NameLookup::Clock::now() + kForever);
   ASSERT_TRUE(numbers);
   EXPECT_EQ(*numbers, (Numbers{"192.0.2.1", "2001:db8::1"}));
   EXPECT_EQ(hanging.asked(), 1);
 }
 
 TEST(NameLookup, ItsEndAndAStopWaitForNoAnswer) {
-  Stop stop;
+  Bell stop = Bell::make().value();
   const HangingResolver hanging;
   NameLookup lookup("cache", hanging.resolver());
   lookup.begin();
   hanging.wait_until_asked();
-  stop.tell();
-  EXPECT_FALSE(lookup.numbers(stop.out->descriptor(), NameLookup::Clock::now() + kForever));
+  stop.ring();
+  EXPECT_FALSE(lookup.numbers(stop.descriptor(), NameLookup::Clock::now() + kForever));
 }
 
 RedisOptions named(const Resolver& resolver, std::chrono::milliseconds timeout) {

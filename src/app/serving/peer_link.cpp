@@ -5,15 +5,11 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
-#include <cerrno>
-#include <cstdint>
 #include <fmt/format.h>
 #include <future>
 #include <optional>
 #include <spdlog/spdlog.h>
-#include <sys/eventfd.h>
 #include <system_error>
-#include <unistd.h>
 #include <utility>
 
 namespace braid::app {
@@ -44,12 +40,6 @@ std::vector<std::string> peer_headers(const std::string& key) {
   return headers;
 }
 
-std::unique_ptr<const store::OpenFile> new_event() {
-  const int event = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (event < 0) throw std::system_error(errno, std::generic_category(), "eventfd");
-  return std::make_unique<const store::OpenFile>(event);
-}
-
 std::string bracketed(const std::string& host) { return host.find(':') != std::string::npos ? "[" + host + "]" : host; }
 
 enum class Held { kNot, kInRecord, kInEffect };
@@ -75,10 +65,16 @@ Result<std::string> read_peer_key(const std::string& file) {
   return std::move(*text);
 }
 
-PeerLink::PeerLink(boost::asio::io_context& loop, PeerOptions options, Parts parts)
+Result<std::unique_ptr<PeerLink>> PeerLink::begin(boost::asio::io_context& loop, PeerOptions options, Parts parts) {
+  Result<store::Bell> stop = store::Bell::make();
+  if (!stop) return stop.error();
+  return std::unique_ptr<PeerLink>(new PeerLink(loop, std::move(options), std::move(parts), std::move(*stop)));
+}
+
+PeerLink::PeerLink(boost::asio::io_context& loop, PeerOptions options, Parts parts, store::Bell stop)
     : loop_(loop), options_(std::move(options)), asking_(peer_http(parts.ca_file, kMostSilence)),
       bringing_(peer_http(std::move(parts.ca_file), kMostWorking)), headers_(peer_headers(parts.key)), changes_(std::move(parts.changes)),
-      node_(changes_->node()), catch_up_(std::move(parts.catch_up)), stop_(new_event()), record_(std::move(parts.record)) {
+      node_(changes_->node()), catch_up_(std::move(parts.catch_up)), stop_(std::move(stop)), record_(std::move(parts.record)) {
   for (const std::string& text : options_.nodes) {
     NamedPeer peer = named_peer(text);
     store::NameLookup lookup(peer.host, parts.resolve);
@@ -107,8 +103,7 @@ void PeerLink::end() {
     is_ended_ = true;
   }
   woken_.notify_one();
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const auto told = ::write(stop_->descriptor(), &one, sizeof one);  // which a counter near zero always takes
+  stop_.ring();
 }
 
 void PeerLink::run() {
@@ -138,7 +133,7 @@ std::vector<PeerLink::Address> PeerLink::addresses() {
   const Clock::time_point deadline = Clock::now() + kMostLookup;
   std::vector<Address> all;
   for (Name& name : names_) {
-    if (Result<std::vector<std::string>> found = name.lookup.numbers(stop_->descriptor(), deadline)) name.numbers = std::move(*found);
+    if (Result<std::vector<std::string>> found = name.lookup.numbers(stop_.descriptor(), deadline)) name.numbers = std::move(*found);
     const NamedPeer& peer = name.peer;
     for (const std::string& number : name.numbers)
       if (number.find('%') == std::string::npos)  // one of a single link

@@ -7,7 +7,7 @@
 #include "app/serving/change_record.h"
 #include "net/service/changes.h"
 #include "registry/http_client.h"
-#include "store/directory.h"
+#include "store/bell.h"
 #include "store/redis/name_lookup.h"
 
 #include <atomic>
@@ -38,8 +38,8 @@ class PeerLink {
     std::function<void()> catch_up;      // repeats what this server has lost; called on the loop
     store::Resolver resolve = store::ask_system;
   };
-  // The loop, to which the changes belong, has ended before this does.
-  PeerLink(boost::asio::io_context& loop, PeerOptions options, Parts parts);
+  // The loop, to which the changes belong, has ended before this does. kIo: this process may have no more files open.
+  static Result<std::unique_ptr<PeerLink>> begin(boost::asio::io_context& loop, PeerOptions options, Parts parts);
   ~PeerLink();  // waits for the round that runs, which end() ends; for no resolver
 
   // What is being sent is ended, and nothing is sent any more. Does not wait.
@@ -53,6 +53,7 @@ class PeerLink {
   };
   using Own = std::vector<std::shared_ptr<const net::Change>>;
 
+  PeerLink(boost::asio::io_context& loop, PeerOptions options, Parts parts, store::Bell stop);
   void run();
   void remember();
   void round();
@@ -77,7 +78,7 @@ class PeerLink {
   bool is_wanted_ = true;
   std::optional<Own> own_;  // that the loop has brought
   std::atomic<bool> is_ended_{false};
-  const std::unique_ptr<const store::OpenFile> stop_;  // can be read once this ends
+  store::Bell stop_;  // rings when this ends
   // The thread's, from here on.
   std::optional<ChangeRecord> record_;
   std::map<Address, net::Patience> patience_;  // while a round runs each of its tasks has one of them

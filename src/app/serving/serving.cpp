@@ -213,7 +213,12 @@ bool Serving::announce_ready() {
       [this] { departure_->leave_sockets("a successor serves"); });
   if (changes_ != nullptr) {
     PeerLink::Parts parts{peer_key_, options_.data.ca_file, changes_, std::move(change_record_), [this] { server_->catch_up(); }};
-    peers_.emplace(loop_, options_.peers, std::move(parts));
+    Result<std::unique_ptr<PeerLink>> link = PeerLink::begin(loop_, options_.peers, std::move(parts));
+    if (!link) {
+      fail(link.error());
+      return false;
+    }
+    peers_ = std::move(*link);
   }
   manager_.notify("READY=1\nSTATUS=ready");
   return true;

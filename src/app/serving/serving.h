@@ -96,7 +96,7 @@ class Serving {
   std::shared_ptr<net::Changes> changes_;  // null: there are no servers beside this one
   std::string peer_key_;
   std::optional<ChangeRecord> change_record_;  // until this one serves
-  std::optional<PeerLink> peers_;              // once this one serves
+  std::unique_ptr<PeerLink> peers_;            // once this one serves
 };
 
 }  // namespace braid::app

@@ -1,21 +1,17 @@
 #include "store/redis/name_lookup.h"
 
-#include "store/directory.h"
+#include "store/bell.h"
 
 #include <algorithm>
 #include <arpa/inet.h>
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <cstdint>
 #include <netdb.h>
-#include <optional>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <system_error>
 #include <thread>
-#include <unistd.h>
 #include <utility>
 
 namespace braid::store {
@@ -64,9 +60,9 @@ std::vector<std::string> ask_system(const std::string& host) {
 
 // Shared with the thread that asks, which may be the last to have it.
 struct NameLookup::Asked {
-  explicit Asked(int event) : told(event) {}
+  explicit Asked(Bell bell) : told(std::move(bell)) {}
 
-  const OpenFile told;  // can be read once it is answered
+  Bell told;  // rings when it is answered
   std::vector<std::string> numbers;
   std::atomic<bool> is_answered{false};
 };
@@ -75,15 +71,14 @@ NameLookup::NameLookup(std::string host, Resolver resolve) : host_(std::move(hos
 
 void NameLookup::begin() {
   if (asked_ != nullptr || is_number(host_)) return;
-  const int event = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (event < 0) return;
-  auto asked = std::make_shared<Asked>(event);
+  Result<Bell> bell = Bell::make();
+  if (!bell) return;
+  auto asked = std::make_shared<Asked>(std::move(*bell));
   try {
     std::thread([asked, resolve = resolve_, host = host_]() noexcept {
       asked->numbers = resolve(host);
       asked->is_answered = true;
-      const std::uint64_t one = 1;
-      [[maybe_unused]] const auto written = ::write(asked->told.descriptor(), &one, sizeof one);  // which an empty counter always takes
+      asked->told.ring();
     }).detach();
   } catch (const std::system_error&) {
     return;

@@ -1,11 +1,6 @@
 #include "store/redis/redis_store.h"
 
-#include <array>
-#include <cerrno>
-#include <cstring>
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 #include <utility>
 
 namespace braid::store {
@@ -25,24 +20,23 @@ struct RedisStore::Mailbox {
 };
 
 Result<std::unique_ptr<RedisStore>> RedisStore::open(RedisOptions options, BufferPool buffers, Post post) {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return Error{ErrorCode::kIo, fmt::format("cannot make a pipe: {}", std::strerror(errno)), {}};
-  Pipe stop{std::make_unique<const OpenFile>(ends[0]), std::make_unique<const OpenFile>(ends[1])};
-  return std::unique_ptr<RedisStore>(new RedisStore(std::move(options), std::move(buffers), std::move(post), std::move(stop)));
+  Result<Bell> stop = Bell::make();
+  if (!stop) return stop.error();
+  return std::unique_ptr<RedisStore>(new RedisStore(std::move(options), std::move(buffers), std::move(post), std::move(*stop)));
 }
 
-RedisStore::RedisStore(RedisOptions options, BufferPool buffers, Post post, Pipe stop)
+RedisStore::RedisStore(RedisOptions options, BufferPool buffers, Post post, Bell stop)
     : options_(std::move(options)), post_(std::move(post)), buffers_(std::move(buffers)), health_(options_.pause),
       mailbox_(std::make_shared<Mailbox>()), stop_(std::move(stop)),
-      lookup_lane_(options_.address, options_.resolve, health_, stop_.out->descriptor()),
-      read_lane_(options_.address, options_.resolve, health_, stop_.out->descriptor()),
-      write_lane_(options_.address, options_.resolve, health_, stop_.out->descriptor()) {
+      lookup_lane_(options_.address, options_.resolve, health_, stop_.descriptor()),
+      read_lane_(options_.address, options_.resolve, health_, stop_.descriptor()),
+      write_lane_(options_.address, options_.resolve, health_, stop_.descriptor()) {
   mailbox_->store = this;
 }
 
 RedisStore::~RedisStore() {
   mailbox_->store = nullptr;
-  stop_.in.reset();
+  stop_.ring();
 }
 
 void RedisStore::post(std::function<void(RedisStore&)> call) const {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "braid/result.h"
+#include "store/bell.h"
 #include "store/directory.h"
 #include "store/options.h"
 #include "store/quiet_log.h"
@@ -102,13 +103,7 @@ class RedisStore final : public RecordStore {
     std::string refusal;
   };
 
-  // A pipe of which nothing is ever read or written: its end is told by closing it.
-  struct Pipe {
-    std::unique_ptr<const OpenFile> out;
-    std::unique_ptr<const OpenFile> in;
-  };
-
-  RedisStore(RedisOptions options, BufferPool buffers, Post post, Pipe stop);
+  RedisStore(RedisOptions options, BufferPool buffers, Post post, Bell stop);
   void post(std::function<void(RedisStore&)> call) const;
   std::string name_of(const cache::PrefixKey& key) const;
   bool may_write() const { return Clock::now() >= write_again_ && !health_.is_down(); }
@@ -137,7 +132,7 @@ class RedisStore final : public RecordStore {
   std::unordered_map<std::uint64_t, std::unique_ptr<Writing>> writes_;
   std::uint64_t next_id_ = 0;
   std::shared_ptr<Mailbox> mailbox_;  // shared with calls that outlive the store in the loop's queue
-  Pipe stop_;                         // can be read once this store is to end
+  Bell stop_;                         // rings when this store is to end
   RedisLane lookup_lane_;             // last: their threads end before what they use
   RedisLane read_lane_;
   RedisLane write_lane_;
