@@ -360,8 +360,11 @@ TEST_F(AdapterKinds, SayWhatDoesNotFit) {
   tensors_.remove("base_model.model.model.layers.7.self_attn.q_proj.lora_A.weight");
   tensors_.remove("base_model.model.model.layers.7.self_attn.q_proj.lora_B.weight");
   tensors_.add("base_model.model.model.norm.weight", random_values(random_, {32}, 1.0F));
-  EXPECT_NE(fault(R"({"r":4})"), "");
+  EXPECT_THAT(fault(R"({"r":4})"), HasSubstr("tensor base_model.model.model.norm.weight: is a norm's"));
   tensors_.remove("base_model.model.model.norm.weight");
+  tensors_.add("base_model.model.model.layers.2.input_layernorm.bias", random_values(random_, {32}, 1.0F));
+  EXPECT_THAT(fault(R"({"r":4})"), HasSubstr("tensor base_model.model.model.layers.2.input_layernorm.bias: "));
+  tensors_.remove("base_model.model.model.layers.2.input_layernorm.bias");
   tensors_.add("base_model.model.model.layers.0.mlp.up_proj.ia3_l", random_values(random_, {32}, 1.0F));
   EXPECT_THAT(fault(R"({"r":4})"), HasSubstr("up_proj.ia3_l: is no part of a LoRA"));
 }
