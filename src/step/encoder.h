@@ -17,7 +17,8 @@ struct EncoderText {
   std::int32_t second_text = 0;  // GenerationRequest's
   Pooling pooling = Pooling::kMean;
   PooledOutput output = PooledOutput::kVector;
-  std::int32_t task = 0;  // GenerationRequest's
+  std::int32_t task = 0;                     // GenerationRequest's
+  std::shared_ptr<const void> adapter = {};  // AdapterUse::lease, of which the encoder knows what it is; null: its weights as they are
 };
 
 // Some texts on their way through a model. Strand only.

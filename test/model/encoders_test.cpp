@@ -2,6 +2,7 @@
 #include "files/hf_folder.h"
 #include "kernels/select.h"
 #include "kernels/thread_team.h"
+#include "model/encoder_models.h"
 #include "model/encoders/encoder_families.h"
 #include "model/encoders/sentence_modules.h"
 #include "model/encoders/text_encoder.h"
@@ -25,8 +26,6 @@
 namespace braid::model::test {
 namespace {
 
-std::string encoder_path(const std::string& name) { return BRAID_SOURCE_DIR "/test/model/reference/encoders/" + name; }
-
 bool is_encoder(const std::string& name) { return describes_encoder(files::HfFolder::open(encoder_path(name)).value().config()); }
 
 std::vector<std::string> encoder_folders() {
@@ -35,29 +34,6 @@ std::vector<std::string> encoder_folders() {
     if (is_encoder(entry.path().filename())) names.push_back(entry.path().filename());
   std::ranges::sort(names);
   return names;
-}
-
-struct LoadedEncoder {
-  SentenceModules modules;
-  std::unique_ptr<TextEncoder> encoder;
-};
-
-LoadedEncoder load_encoder(const std::string& name, const kernels::KernelTable& table, kernels::ThreadTeam& team,
-                           kernels::WeightType type = kernels::WeightType::kF32) {
-  const files::HfFolder folder = files::HfFolder::open(encoder_path(name)).value();
-  LoadedEncoder loaded{read_sentence_modules(folder).value(), nullptr};
-  EncoderShape shape = read_encoder_folder(folder).value();
-  std::vector<FolderTensors> modules;
-  for (const DenseModule& module : loaded.modules.dense) {
-    shape.dense.push_back(module.shape);
-    modules.emplace_back(module.tensors.tensors);
-  }
-  std::vector<const EncoderTensors*> borrowed;
-  for (const FolderTensors& module : modules) borrowed.push_back(&module);
-  const FolderTensors tensors(folder.tensors());
-  EncoderWeights weights = load_encoder_weights(shape, tensors, borrowed, table, type).value();
-  loaded.encoder = std::make_unique<TextEncoder>(std::move(shape), std::move(weights), table, team);
-  return loaded;
 }
 
 struct EncoderReference {
@@ -90,16 +66,6 @@ std::vector<EncoderReference> read_references(const std::string& name, const Loa
     EXPECT_LE(reference.text.task, static_cast<std::int32_t>(tasks.size())) << task;
   }
   return references;
-}
-
-std::vector<std::vector<float>> encode(TextEncoder& encoder, std::vector<step::EncoderText> texts) {
-  const std::size_t count = texts.size();
-  const auto pass = encoder.begin(std::move(texts));
-  while (pass->advance()) {
-  }
-  std::vector<std::vector<float>> vectors;
-  for (std::size_t i = 0; i < count; ++i) vectors.push_back(pass->take(i));
-  return vectors;
 }
 
 double length_of(const std::vector<float>& vector) {

@@ -8,7 +8,9 @@ namespace {
 
 constexpr std::size_t kMostConfigBytes = std::size_t{4} << 20U;
 
-Result<StoredAdapter> read_peft_folder(const std::string& path, const AdaptedBase& base) {
+}  // namespace
+
+Result<PeftFolder> read_peft_folder(const std::string& path) {
   const std::string config_path = path + "/adapter_config.json";
   const auto text = files::copy_file(config_path);
   if (!text) return text.error();
@@ -20,13 +22,15 @@ Result<StoredAdapter> read_peft_folder(const std::string& path, const AdaptedBas
   if (!config) return config.error();
   auto tensors = files::copy_file(path + "/adapter_model.safetensors");
   if (!tensors) return tensors.error();
-  return read_peft_tensors(std::make_shared<const PeftConfig>(std::move(*config)), std::move(*tensors), base);
+  return PeftFolder{std::make_shared<const PeftConfig>(std::move(*config)), std::move(*tensors)};
 }
 
-}  // namespace
-
 Result<StoredAdapter> read_adapter(const std::string& path, const AdaptedBase& base) {
-  if (files::is_folder(path)) return read_peft_folder(path, base);
+  if (files::is_folder(path)) {
+    Result<PeftFolder> folder = read_peft_folder(path);
+    if (!folder) return folder.error();
+    return read_peft_tensors(std::move(folder->config), std::move(folder->tensors), base);
+  }
   auto source = files::copy_file(path);
   if (!source) return source.error();
   return read_gguf_adapter(std::move(*source), base);

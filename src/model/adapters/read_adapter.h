@@ -22,6 +22,13 @@ struct AdaptedBase {
 // The folder or file. Any thread. kIo, kBadFile, kUnsupported: a sentence that names the file, and the key or tensor.
 Result<StoredAdapter> read_adapter(const std::string& path, const AdaptedBase& base);
 
+// What a folder of PEFT has, before it is held against any base.
+struct PeftFolder {
+  std::shared_ptr<const PeftConfig> config;
+  std::shared_ptr<const files::ByteSource> tensors;
+};
+Result<PeftFolder> read_peft_folder(const std::string& path);
+
 // Of the tensors of a safetensors file as PEFT names them.
 Result<StoredAdapter> read_peft_tensors(std::shared_ptr<const PeftConfig> config, std::shared_ptr<const files::ByteSource> source,
                                         const AdaptedBase& base);

@@ -36,6 +36,16 @@ void normalise_rows(const EncoderNormWeights& norm, double epsilon, const float*
   });
 }
 
+void normalise_adapted(const EncoderNormWeights& norm, double epsilon, const float* x, std::int64_t rows, std::int64_t each,
+                       std::int64_t width, float* out, RowAdapters of, const kernels::KernelTable& table, kernels::ThreadTeam& team) {
+  const auto is_own = [&](const EncoderAdapterSet* set) { return set == nullptr || &set->norm(norm) == &norm; };
+  if (std::ranges::all_of(of, is_own)) return normalise_rows(norm, epsilon, x, rows * each, width, out, table, team);
+  for_runs(of, [&](std::int64_t first, std::int64_t end, const EncoderAdapterSet* set) {
+    const std::int64_t at = first * each * width;
+    normalise_rows(set != nullptr ? set->norm(norm) : norm, epsilon, x + at, (end - first) * each, width, out + at, table, team);
+  });
+}
+
 void activate(const kernels::KernelTable& table, EncoderActivation activation, float* x, std::int64_t n) {
   constexpr float kQuickSlope = 1.702F;
   switch (activation) {
@@ -75,9 +85,9 @@ EncoderLayers::Sight::Sight(const Model& model, std::vector<TextRows> all)
 }
 
 EncoderLayers::EncoderLayers(const Model& model, std::vector<TextRows> texts, std::vector<TextRows> parts, std::vector<RowAngles> angles,
-                             std::vector<std::int32_t> tasks)
-    : model_(model), angles_(std::move(angles)), tasks_(std::move(tasks)), whole_(model, std::move(texts)), count_(rows_in(whole_.texts)),
-      products_(model.table, model.team) {
+                             std::vector<std::int32_t> tasks, RowAdapters adapters)
+    : model_(model), angles_(std::move(angles)), tasks_(std::move(tasks)), adapters_(adapters), whole_(model, std::move(texts)),
+      count_(rows_in(whole_.texts)), products_(model.table, model.team) {
   if (!parts.empty()) parts_.emplace(model, std::move(parts));
   const EncoderShape& shape = model.shape;
   x_.resize(static_cast<std::size_t>(count_ * shape.width));
@@ -123,8 +133,9 @@ void EncoderLayers::next_stage(Stage stage) {
   next_text_ = 0;
 }
 
-void EncoderLayers::normalise(const EncoderNormWeights& norm, const float* x, std::int64_t rows, std::int64_t width, float* out) {
-  normalise_rows(norm, model_.shape.epsilon, x, rows, width, out, model_.table, model_.team);
+void EncoderLayers::normalise(const EncoderNormWeights& norm, const float* x, std::int64_t begin, std::int64_t rows, std::int64_t width,
+                              float* out, std::int64_t each) {
+  normalise_adapted(norm, model_.shape.epsilon, x, rows, each, width, out, adapters_of(begin, rows), model_.table, model_.team);
 }
 
 // What a task adds is computed for its rows side by side, as texts lie.
@@ -137,7 +148,7 @@ void EncoderLayers::multiply(const EncoderMatrix& matrix, const float* x, std::i
     for (float& value : std::span(out, static_cast<std::size_t>(rows * matrix.base.matrix.outputs)))
       value = std::clamp(value, limits->output_min, limits->output_max);
   } else {
-    products_.multiply(matrix.base, x, rows, out);
+    products_.multiply(matrix.base, x, rows, out, adapters_of(begin, rows));
   }
   if (matrix.tasks.empty() || tasks_.empty()) return;
   const auto task_of = [&](std::int64_t row) { return tasks_[static_cast<std::size_t>(begin + row)]; };
@@ -145,12 +156,8 @@ void EncoderLayers::multiply(const EncoderMatrix& matrix, const float* x, std::i
     const std::int32_t task = task_of(first);
     for (end = first + 1; end < rows && task_of(end) == task;) ++end;
     if (task == 0) continue;
-    const auto& [down, up] = matrix.tasks[static_cast<std::size_t>(task - 1)];
-    float* const low = sized(low_, (end - first) * down.matrix.outputs);
-    float* const added = sized(added_, (end - first) * up.matrix.outputs);
-    products_.multiply(down, x + first * down.matrix.inputs, end - first, low);
-    products_.multiply(up, low, end - first, added);
-    model_.table.add(out + first * up.matrix.outputs, added, (end - first) * up.matrix.outputs);
+    products_.add(matrix.tasks[static_cast<std::size_t>(task - 1)], 1.0F, x + first * matrix.base.matrix.inputs, end - first,
+                  out + first * matrix.base.matrix.outputs);
   }
 }
 
@@ -167,7 +174,7 @@ void EncoderLayers::project(std::int64_t begin, std::int64_t end) {
   const std::int64_t query_width = std::int64_t{shape.heads} * shape.head_dim;
   const float* x = x_.data() + begin * shape.width;
   if (weights().before_attention) {
-    normalise(weights().before_attention, x, rows, shape.width, sized(input_, rows * shape.width));
+    normalise(weights().before_attention, x, begin, rows, shape.width, sized(input_, rows * shape.width));
     x = input_.data();
   }
   float* const queries = queries_.data() + begin * query_width;
@@ -178,11 +185,11 @@ void EncoderLayers::project(std::int64_t begin, std::int64_t end) {
   multiply(weights().value, x, begin, rows, values);
   const auto normalise_heads = [&](const EncoderNormWeights& norm, float* of, std::int64_t width) {
     const std::int64_t own = shape.norms_all_heads ? width : shape.head_dim;
-    if (norm) normalise(norm, of, rows * (width / own), own, of);
+    if (norm) normalise(norm, of, begin, rows, own, of, width / own);
   };
   normalise_heads(weights().query_norm, queries, query_width);
   normalise_heads(weights().key_norm, keys, kv_width);
-  if (const EncoderNormWeights& norm = weights().value_norm) normalise(norm, values, rows * shape.kv_heads, shape.head_dim, values);
+  if (const EncoderNormWeights& norm = weights().value_norm) normalise(norm, values, begin, rows, shape.head_dim, values, shape.kv_heads);
   Sight& seen = sight();
   model_.team.for_chunks(rows, kRowsOfMember, [&](std::int64_t from, std::int64_t to, int) {
     for (std::int64_t row = from; row < to; ++row) {
@@ -221,9 +228,9 @@ void EncoderLayers::add_branch(const EncoderNormWeights& own, const EncoderNormW
                                std::int64_t rows) {
   const std::int64_t width = model_.shape.width;
   float* const x = x_.data() + begin * width;
-  if (own) normalise(own, branch, rows, width, branch);
+  if (own) normalise(own, branch, begin, rows, width, branch);
   model_.table.add(x, branch, rows * width);
-  if (joined) normalise(joined, x, rows, width, x);
+  if (joined) normalise(joined, x, begin, rows, width, x);
 }
 
 void EncoderLayers::join(std::int64_t begin, std::int64_t end) {
@@ -242,7 +249,7 @@ void EncoderLayers::feed(std::int64_t begin, std::int64_t end) {
   const std::int64_t rows = end - begin;
   const float* x = x_.data() + begin * shape.width;
   if (weights().before_feed_forward) {
-    normalise(weights().before_feed_forward, x, rows, shape.width, sized(input_, rows * shape.width));
+    normalise(weights().before_feed_forward, x, begin, rows, shape.width, sized(input_, rows * shape.width));
     x = input_.data();
   }
   float* const branch = sized(branch_, rows * shape.width);
@@ -275,7 +282,7 @@ void EncoderLayers::feed_experts(std::int64_t begin, std::int64_t end, const flo
   std::vector<float> up(static_cast<std::size_t>(inner));
   std::vector<float> down(static_cast<std::size_t>(shape.width));
   for (std::int64_t row = 0; row < end - begin; ++row) {
-    products_.multiply(experts.router, x + row * shape.width, 1, scores.data());
+    products_.multiply(experts.router, x + row * shape.width, 1, scores.data(), adapters_of(begin + row, 1));
     softmax(scores.data(), static_cast<std::int64_t>(scores.size()), 1);
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
     std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return scores[a] > scores[b]; });

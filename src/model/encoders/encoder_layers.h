@@ -3,10 +3,11 @@
 
 #include "kernels/kernel_table.h"
 #include "kernels/thread_team.h"
+#include "model/encoders/encoder_adapter.h"
 #include "model/encoders/encoder_attention.h"
+#include "model/encoders/encoder_products.h"
 #include "model/encoders/encoder_shape.h"
 #include "model/encoders/encoder_weights.h"
-#include "model/networks/network_products.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -25,6 +26,9 @@ struct RowAngles {
 // norm(x) of rows of so many values; `out` may be x.
 void normalise_rows(const EncoderNormWeights& norm, double epsilon, const float* x, std::int64_t rows, std::int64_t width, float* out,
                     const kernels::KernelTable& table, kernels::ThreadTeam& team);
+// As the rows' adapters have the norm. `each`: norms of a row, one after the other.
+void normalise_adapted(const EncoderNormWeights& norm, double epsilon, const float* x, std::int64_t rows, std::int64_t each,
+                       std::int64_t width, float* out, RowAdapters of, const kernels::KernelTable& table, kernels::ThreadTeam& team);
 void activate(const kernels::KernelTable& table, EncoderActivation activation, float* x, std::int64_t n);
 
 // Multiplications of a part of the work: some milliseconds of a small machine.
@@ -49,9 +53,9 @@ class EncoderLayers {
   };
 
   // `texts` cover all rows, in their order, and so do `parts`, where some layers attend within those (EncoderLayer::within_parts). `angles`:
-  // one for each of shape.rotary. `tasks`: of each row, counted from 1 (EncoderShape::tasks); empty: none has one.
+  // one for each of shape.rotary. `tasks`: of each row, counted from 1 (EncoderShape::tasks); empty: none has one. `adapters`: of each row.
   EncoderLayers(const Model& model, std::vector<TextRows> texts, std::vector<TextRows> parts, std::vector<RowAngles> angles,
-                std::vector<std::int32_t> tasks = {});
+                std::vector<std::int32_t> tasks = {}, RowAdapters adapters = {});
 
   std::int64_t count() const { return count_; }
   // The residual stream, [count, width]: to be filled before the first advance().
@@ -82,7 +86,12 @@ class EncoderLayers {
   void feed_experts(std::int64_t begin, std::int64_t end, const float* x, float* out);
   void next_stage(Stage stage);
   void multiply(const EncoderMatrix& matrix, const float* x, std::int64_t begin, std::int64_t rows, float* out);
-  void normalise(const EncoderNormWeights& norm, const float* x, std::int64_t rows, std::int64_t width, float* out);
+  // `each`: norms of a row.
+  void normalise(const EncoderNormWeights& norm, const float* x, std::int64_t begin, std::int64_t rows, std::int64_t width, float* out,
+                 std::int64_t each = 1);
+  RowAdapters adapters_of(std::int64_t begin, std::int64_t rows) const {
+    return adapters_.empty() ? adapters_ : adapters_.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(rows));
+  }
   void add_branch(const EncoderNormWeights& own, const EncoderNormWeights& joined, float* branch, std::int64_t begin, std::int64_t rows);
   void rotate(float* x, std::int32_t heads, std::int64_t row) const;
   std::size_t end() const { return model_.end.value_or(model_.shape.layers.size()); }
@@ -93,14 +102,15 @@ class EncoderLayers {
   const Model model_;
   const std::vector<RowAngles> angles_;
   const std::vector<std::int32_t> tasks_;  // [rows], or empty
+  const RowAdapters adapters_;             // likewise
   Sight whole_;
   std::optional<Sight> parts_;
   const std::int64_t count_;
-  NetworkProducts products_;
-  std::vector<float> x_;                                                                         // [rows, width]
-  std::vector<float> queries_;                                                                   // [rows, heads * head_dim]
-  std::vector<float> mixed_;                                                                     // likewise, what attention gives
-  std::vector<float> input_, keys_, values_, up_, gate_, branch_, before_, low_, added_, held_;  // of the part at hand
+  EncoderProducts products_;
+  std::vector<float> x_;                                                           // [rows, width]
+  std::vector<float> queries_;                                                     // [rows, heads * head_dim]
+  std::vector<float> mixed_;                                                       // likewise, what attention gives
+  std::vector<float> input_, keys_, values_, up_, gate_, branch_, before_, held_;  // of the part at hand
 
   Stage stage_ = Stage::kProject;
   std::size_t layer_ = 0;

@@ -108,6 +108,7 @@ EncoderNormWeights EncoderLoader::norm(const EncoderNorm& shape, std::int64_t wi
   for (float& value : weights.weight) value += shape.plus;
   if (!shape.bias.empty() && tensors_.has(shape.bias)) weights.bias = need(shape.bias, {width});
   if (weights.bias.empty()) weights.bias.resize(static_cast<std::size_t>(width));
+  weights.number = ++into_.norms;
   return weights;
 }
 
@@ -129,6 +130,7 @@ LayerMatrix EncoderLoader::linear(const EncoderLinear& shape) {
   into_.parameters += shape.outputs * shape.inputs;
   const kernels::WeightType type = tensor->is_computed && !kernels::is_quantized(type_) ? kernels::WeightType::kF32 : type_;
   LayerMatrix packed = pack(tensor->values.data() + shape.first * shape.inputs, shape.outputs, shape.inputs, type);
+  packed.matrix.number = ++into_.matrices;
   if (!shape.bias.empty() && tensors_.has(shape.bias)) packed.bias = bias(shape, whole);
   return packed;
 }

@@ -41,6 +41,15 @@ std::vector<std::int32_t> tasks_of(const std::vector<step::EncoderText>& texts) 
   return tasks;
 }
 
+// Of each row.
+std::vector<const EncoderAdapterSet*> adapters_of_rows(const std::vector<step::EncoderText>& texts) {
+  std::vector<const EncoderAdapterSet*> sets;
+  if (std::ranges::all_of(texts, [](const step::EncoderText& text) { return text.adapter == nullptr; })) return sets;
+  for (const step::EncoderText& text : texts)
+    sets.insert(sets.end(), text.tokens.size(), static_cast<const EncoderAdapterSet*>(text.adapter.get()));
+  return sets;
+}
+
 EncoderLayers::Model model_of(const TextEncoder& encoder) {
   return {.shape = encoder.shape(),
           .weights = encoder.weights().layers,
@@ -57,8 +66,9 @@ bool is_finite(const std::vector<float>& values) {
 }  // namespace
 
 TextEncoderPass::TextEncoderPass(const TextEncoder& encoder, std::vector<step::EncoderText> texts)
-    : encoder_(encoder), texts_(std::move(texts)), rows_(rows_of(texts_)), products_(encoder.table(), encoder.team()),
-      layers_(model_of(encoder), rows_, {}, angles_of(encoder, rows_), tasks_of(texts_)) {}
+    : encoder_(encoder), texts_(std::move(texts)), rows_(rows_of(texts_)), adapters_(adapters_of_rows(texts_)),
+      products_(encoder.table(), encoder.team()),
+      layers_(model_of(encoder), rows_, {}, angles_of(encoder, rows_), tasks_of(texts_), adapters_) {}
 
 bool TextEncoderPass::advance() {
   switch (stage_) {
@@ -85,21 +95,34 @@ bool TextEncoderPass::advance() {
 
 std::vector<float> TextEncoderPass::take(std::size_t text) { return std::move(results_[text]); }
 
-void TextEncoderPass::normalise(const EncoderNormWeights& norm, const float* x, std::int64_t rows, std::int64_t width, float* out) {
-  normalise_rows(norm, encoder_.shape().epsilon, x, rows, width, out, encoder_.table(), encoder_.team());
+void TextEncoderPass::normalise(const EncoderNormWeights& norm, const float* x, std::int64_t rows, std::int64_t width, float* out,
+                                RowAdapters of) {
+  normalise_adapted(norm, encoder_.shape().epsilon, x, rows, 1, width, out, of, encoder_.table(), encoder_.team());
 }
 
-// Adds a row of a table.
-void TextEncoderPass::look_up(const EncoderTable& table, std::int64_t row, std::int32_t task, float* to) const {
+void TextEncoderPass::add_rows(const TaskRows& added, float scale, std::int64_t row, float* to) const {
   const std::int64_t width = encoder_.shape().embedded;
-  encoder_.table().add(to, table.rows.data() + row * width, width);
-  if (task == 0 || table.tasks.empty()) return;
-  const TaskRows& own = table.tasks[static_cast<std::size_t>(task - 1)];
-  const std::int64_t rank = encoder_.shape().task_rank;
+  const std::int64_t rank = static_cast<std::int64_t>(added.directions.size()) / width;
   for (std::int64_t r = 0; r < rank; ++r) {
-    const float factor = own.rows[static_cast<std::size_t>(row * rank + r)];
-    for (std::int64_t i = 0; i < width; ++i) to[i] += factor * own.directions[static_cast<std::size_t>(r * width + i)];
+    const float factor = scale * added.rows[static_cast<std::size_t>(row * rank + r)];
+    for (std::int64_t i = 0; i < width; ++i) to[i] += factor * added.directions[static_cast<std::size_t>(r * width + i)];
   }
+}
+
+void TextEncoderPass::add_task(const EncoderTable& table, std::size_t text, std::int64_t row, float* to) const {
+  if (const std::int32_t task = texts_[text].task; task > 0 && !table.tasks.empty())
+    add_rows(table.tasks[static_cast<std::size_t>(task - 1)], 1.0F, row, to);
+}
+
+// Adds a row of a table, as the text's adapters have it.
+void TextEncoderPass::look_up(const std::vector<float>& rows, const AdaptedTable EncoderAdapter::*adapted, std::size_t text,
+                              std::int64_t row, float* to) const {
+  const std::int64_t width = encoder_.shape().embedded;
+  const EncoderAdapterSet* const set = adapters_of(text);
+  const std::vector<float>& whole = set != nullptr && !(set->whole().*adapted).rows.empty() ? (set->whole().*adapted).rows : rows;
+  encoder_.table().add(to, whole.data() + row * width, width);
+  if (set == nullptr) return;
+  for (const EncoderAdapterSet::Part& part : set->parts) add_rows(((*part.adapter).*adapted).low_rank, part.scale, row, to);
 }
 
 // A text's row, from the tables.
@@ -107,16 +130,18 @@ void TextEncoderPass::embed_token(std::size_t text, std::int32_t place, float* t
   const EncoderShape& shape = encoder_.shape();
   const EncoderWeights& weights = encoder_.weights();
   const std::int64_t width = shape.embedded;
-  const std::int32_t task = texts_[text].task;
   std::fill_n(to, width, 0.0F);
-  look_up(weights.tokens, texts_[text].tokens[static_cast<std::size_t>(place)], task, to);
+  const TokenId token = texts_[text].tokens[static_cast<std::size_t>(place)];
+  look_up(weights.tokens.rows, &EncoderAdapter::tokens, text, token, to);
+  add_task(weights.tokens, text, token, to);
   if (shape.embedding_scale != 1.0F)
     for (std::int64_t i = 0; i < width; ++i) to[i] *= shape.embedding_scale;
   if (!weights.types.rows.empty()) {
     const bool second = texts_[text].second_text > 0 && place >= texts_[text].second_text && shape.type_count > 1;
-    look_up(weights.types, second ? 1 : 0, task, to);
+    look_up(weights.types.rows, &EncoderAdapter::types, text, second ? 1 : 0, to);
+    add_task(weights.types, text, second ? 1 : 0, to);
   }
-  if (!weights.positions.empty()) encoder_.table().add(to, weights.positions.data() + (shape.first_position + place) * width, width);
+  if (!weights.positions.empty()) look_up(weights.positions, &EncoderAdapter::positions, text, shape.first_position + place, to);
 }
 
 void TextEncoderPass::embed() {
@@ -129,14 +154,25 @@ void TextEncoderPass::embed() {
   for (std::size_t text = 0; text < rows_.size(); ++text)
     for (std::int32_t place = 0; place < rows_[text].count; ++place)
       embed_token(text, place, out + (rows_[text].begin + place) * shape.embedded);
-  if (weights.embedding_norm) normalise(weights.embedding_norm, out, count, shape.embedded, out);
-  if (shape.embedding_projection) products_.multiply(weights.embedding_projection, out, count, layers_.rows());
+  if (weights.embedding_norm) normalise(weights.embedding_norm, out, count, shape.embedded, out, adapters_);
+  if (shape.embedding_projection) products_.multiply(weights.embedding_projection, out, count, layers_.rows(), adapters_);
+}
+
+const EncoderHead& TextEncoderPass::head_shape_of(std::size_t text) const {
+  const EncoderAdapterSet* const set = adapters_of(text);
+  return set != nullptr && set->whole().head ? set->whole().head->shape : *encoder_.shape().head;
+}
+
+const EncoderHeadWeights& TextEncoderPass::head_of(std::size_t text) const {
+  const EncoderAdapterSet* const set = adapters_of(text);
+  return set != nullptr && set->whole().head ? set->whole().head->weights : *encoder_.weights().head;
 }
 
 // Sums in the order of positions, in double.
-std::vector<float> TextEncoderPass::pooled(const step::EncoderText& text, const TextRows& rows) {
+std::vector<float> TextEncoderPass::pooled(std::size_t text) {
   const EncoderShape& shape = encoder_.shape();
-  const Pooling pooling = text.output == PooledOutput::kScores ? shape.head->pooling : text.pooling;
+  const TextRows& rows = rows_[text];
+  const Pooling pooling = texts_[text].output == PooledOutput::kScores ? head_shape_of(text).pooling : texts_[text].pooling;
   const float* const first = layers_.rows() + rows.begin * shape.width;
   if (pooling == Pooling::kFirst) return {first, first + shape.width};
   if (pooling != Pooling::kMean) return {first + (rows.count - 1) * shape.width, first + rows.count * shape.width};
@@ -148,18 +184,20 @@ std::vector<float> TextEncoderPass::pooled(const step::EncoderText& text, const 
   return mean;
 }
 
-std::vector<float> TextEncoderPass::scores_of(std::vector<float> vector) {
-  const EncoderShape& shape = encoder_.shape();
-  const EncoderHeadWeights& head = *encoder_.weights().head;
-  if (shape.head->dense) {
-    std::vector<float> dense(static_cast<std::size_t>(shape.head->dense.outputs));
-    products_.multiply(head.dense, vector.data(), 1, dense.data());
+std::vector<float> TextEncoderPass::scores_of(std::size_t text, std::vector<float> vector) {
+  const EncoderHead& shape = head_shape_of(text);
+  const EncoderHeadWeights& head = head_of(text);
+  const EncoderAdapterSet* const set = adapters_of(text);
+  const RowAdapters own(&set, 1);
+  if (shape.dense) {
+    std::vector<float> dense(static_cast<std::size_t>(shape.dense.outputs));
+    products_.multiply(head.dense, vector.data(), 1, dense.data(), own);
     vector = std::move(dense);
   }
-  activate(encoder_.table(), shape.head->activation, vector.data(), static_cast<std::int64_t>(vector.size()));
-  if (head.norm) normalise(head.norm, vector.data(), 1, static_cast<std::int64_t>(vector.size()), vector.data());
-  std::vector<float> scores(static_cast<std::size_t>(shape.head->out.outputs));
-  products_.multiply(head.out, vector.data(), 1, scores.data());
+  activate(encoder_.table(), shape.activation, vector.data(), static_cast<std::int64_t>(vector.size()));
+  if (head.norm) normalise(head.norm, vector.data(), 1, static_cast<std::int64_t>(vector.size()), vector.data(), own);
+  std::vector<float> scores(static_cast<std::size_t>(shape.out.outputs));
+  products_.multiply(head.out, vector.data(), 1, scores.data(), own);
   return scores;
 }
 
@@ -179,7 +217,7 @@ std::vector<float> TextEncoderPass::through_dense(std::vector<float> vectors) {
 
 void TextEncoderPass::normalise_all() {
   if (const EncoderNormWeights& norm = encoder_.weights().final_norm)
-    normalise(norm, layers_.rows(), layers_.count(), encoder_.shape().width, layers_.rows());
+    normalise(norm, layers_.rows(), layers_.count(), encoder_.shape().width, layers_.rows(), adapters_);
 }
 
 // Of Dense modules.
@@ -195,7 +233,7 @@ bool TextEncoderPass::pool_next() {
   const TextRows& rows = rows_[pooled_];
   std::vector<float>& result = results_[pooled_];
   if (text.output == PooledOutput::kScores) {
-    result = scores_of(pooled(text, rows));
+    result = scores_of(pooled_, pooled(pooled_));
   } else if (text.pooling == Pooling::kEach) {
     const std::int64_t count = std::min(rows.count - next_row_, rows_of_part());
     const float* const first = layers_.rows() + (rows.begin + next_row_) * encoder_.shape().width;
@@ -205,7 +243,7 @@ bool TextEncoderPass::pool_next() {
     if (next_row_ < rows.count) return true;
     next_row_ = 0;
   } else {
-    result = through_dense(pooled(text, rows));
+    result = through_dense(pooled(pooled_));
   }
   if (!is_finite(result)) result.clear();
   return ++pooled_ < texts_.size();

@@ -17,11 +17,12 @@ struct EncoderNormWeights {
   std::vector<float> weight;  // empty: there is no norm
   std::vector<float> bias;    // of one with a mean
   bool rms = false;
+  std::uint32_t number = 0;  // among the model's norms, counted from 1
 
   explicit operator bool() const { return !weight.empty(); }
 };
 
-// What a task adds to a matrix: up (down x).
+// What a task or an adapter adds to a matrix: up (down x).
 struct TaskMatrices {
   LayerMatrix down, up;  // [rank, inputs], [outputs, rank]
 };
@@ -37,7 +38,7 @@ struct EncoderMatrix {
   std::optional<EncoderLimits> limits = {};
 };
 
-// What a task adds to the rows of a table: their own `rank` numbers times directions.
+// What a task or an adapter adds to the rows of a table: their own `rank` numbers times directions.
 struct TaskRows {
   std::vector<float> rows;        // [count, rank]
   std::vector<float> directions;  // [rank, width]
@@ -80,7 +81,8 @@ struct EncoderWeights {
   std::vector<LayerMatrix> dense;
   std::optional<EncoderHeadWeights> head;
   std::int64_t parameters = 0;
-  std::uint64_t bytes = 0;  // as they are packed
+  std::uint64_t bytes = 0;                // as they are packed
+  std::uint32_t matrices = 0, norms = 0;  // numbers given to them (PackedMatrix::number)
 };
 
 // `type`: kF32, or kQ8_0 for matrices whose inputs its blocks divide. `modules`: where the tensors of shape.dense lie, one for each; not

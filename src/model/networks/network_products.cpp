@@ -32,7 +32,7 @@ std::byte* NetworkProducts::prepare(const kernels::PackedMatrix& matrix, const f
   return prepared;
 }
 
-void NetworkProducts::multiply(const LayerMatrix& of, const float* x, std::int64_t rows, float* out) {
+void NetworkProducts::multiply(const LayerMatrix& of, std::span<const float> bias, const float* x, std::int64_t rows, float* out) {
   const kernels::PackedMatrix& matrix = of.matrix;
   const bool is_small = rows * matrix.inputs * matrix.outputs < kAloneBelow;
   const kernels::MatmulArgs args{.weights = &matrix,
@@ -49,10 +49,10 @@ void NetworkProducts::multiply(const LayerMatrix& of, const float* x, std::int64
                                     },
                                     &left};
     table_.matmul(args, once);
-    if (of.bias.empty()) return;
+    if (bias.empty()) return;
     const std::int64_t first = begin * kernels::kPanel;
     const std::int64_t count = std::min(end * kernels::kPanel, matrix.outputs) - first;
-    for (std::int64_t row = 0; row < rows; ++row) table_.add(out + row * matrix.outputs + first, of.bias.data() + first, count);
+    for (std::int64_t row = 0; row < rows; ++row) table_.add(out + row * matrix.outputs + first, bias.data() + first, count);
   };
   if (is_small) {
     multiply_panels(0, matrix.panels(), 0);

@@ -5,7 +5,9 @@
 #include "kernels/thread_team.h"
 #include "model/networks/layer_tensors.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace braid::model {
@@ -19,9 +21,12 @@ class NetworkProducts {
   const kernels::KernelTable& table() const { return table_; }
 
   // out[rows, outputs] = x[rows, inputs] * matrix + bias
-  void multiply(const LayerMatrix& matrix, const float* x, std::int64_t rows, float* out);
+  void multiply(const LayerMatrix& matrix, const float* x, std::int64_t rows, float* out) { multiply(matrix, matrix.bias, x, rows, out); }
+  // Without the bias.
+  void multiply_alone(const LayerMatrix& matrix, const float* x, std::int64_t rows, float* out) { multiply(matrix, {}, x, rows, out); }
 
  private:
+  void multiply(const LayerMatrix& matrix, std::span<const float> bias, const float* x, std::int64_t rows, float* out);
   std::byte* prepare(const kernels::PackedMatrix& matrix, const float* x, std::int64_t rows, bool is_small);
 
   const kernels::KernelTable& table_;
