@@ -46,6 +46,8 @@ class Adapters {
   virtual std::vector<AdapterFacts> list() const = 0;
   virtual bool has(std::string_view name) const = 0;
   virtual bool had_any() const = 0;  // now or before
+  // Whether a head alone, as training jobs make it, can be one of them.
+  virtual bool take_heads() const { return true; }
 
   // The base as these adapters make it, with an id and a fingerprint of its own; without any, as its weights are now. It stays the same while
   // it lives, whatever becomes of the names. kNotFound: no such adapter; kInvalidArgument: no such number, or they cannot be used together, or

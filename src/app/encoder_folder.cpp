@@ -148,6 +148,8 @@ Result<LoadedEncoder> load_encoder(const ServedModelOptions& options, kernels::T
       files::is_folder(options.model.model) ? load_folder(options, **table, team) : load_file(options, **table, team);
   if (!loaded) return loaded;
   loaded->id = options.id;
+  if (files::is_folder(options.model.model)) loaded->folder = options.model.model;
+  loaded->type = options.model.float_type.value_or(kernels::WeightType::kF32);
   if (options.pooling) loaded->pooling = *options.pooling;
   if (options.model.context) loaded->context = std::min(loaded->context, *options.model.context);
   return loaded;

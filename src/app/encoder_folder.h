@@ -28,6 +28,8 @@ struct LoadedEncoder {
   VectorRules vectors;
   ClassRules classes;
   std::string fingerprint;
+  std::string folder;                                    // of the hub; empty: it was loaded from a file
+  kernels::WeightType type = kernels::WeightType::kF32;  // of its matrices
 };
 
 // kBadFile or kUnsupported with the folder's name. `team` outlives it.

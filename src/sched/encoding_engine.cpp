@@ -144,7 +144,8 @@ void EncodingEngine::take_texts() {
     next->queue_seconds = seconds_between(next->arrival, now);
     counters_.queue_wait.observe(*next->queue_seconds);
     const GenerationRequest& request = next->request;
-    executor_.texts.push_back({request.prompt, request.second_text, request.pooling, request.pooled_output, request.task});
+    executor_.texts.push_back(
+        {request.prompt, request.second_text, request.pooling, request.pooled_output, request.task, request.adapter.lease});
     running_.push_back(next);
     waiting_.erase(waiting_.begin());
   }
@@ -245,6 +246,18 @@ bool EncodingEngine::cancel(std::string_view id) {
   fail(*found, FinishReason::kCancelled, {ErrorCode::kCancelled, "the request was aborted", {}});
   if (refusal_ && idle()) drain_deadline_.cancel();
   return true;
+}
+
+void EncodingEngine::end_users(const std::function<bool(const AdapterUse&)>& is_such, const Error& reason) {
+  std::vector<std::shared_ptr<Job>> ended;
+  for (const auto& [rank, job] : waiting_) ended.push_back(job);
+  ended.insert(ended.end(), running_.begin(), running_.end());
+  std::erase_if(ended, [&](const auto& job) { return job->ticket == nullptr || !is_such(job->request.adapter); });
+  for (const auto& job : ended) {
+    if (!job->queue_seconds) remove_waiting(*job);
+    fail(*job, FinishReason::kCancelled, reason);
+  }
+  if (refusal_ && idle()) drain_deadline_.cancel();
 }
 
 EngineStats EncodingEngine::stats() const {

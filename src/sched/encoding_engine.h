@@ -48,6 +48,8 @@ class EncodingEngine final : public Engine {
   Result<void> check_queue(std::size_t requests, std::int32_t priority) override;
   EngineStats stats() const override;
   bool cancel(std::string_view id) override;
+  // Whoever uses such adapters, in a pass or not.
+  void end_users(const std::function<bool(const AdapterUse&)>& is_such, const Error& reason);
   std::vector<SequenceSnapshot> sequences(std::size_t limit) const override;
 
   void begin_drain() { refusal_ = Error{ErrorCode::kDraining, "the server is shutting down", {}}; }

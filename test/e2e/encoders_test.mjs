@@ -1,7 +1,7 @@
 // Models that read whole texts: vectors, ranks, classes and scores over HTTP against what transformers gives, the same bits alone, together
 // and beside a stream, and through SDKs.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { cpSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import OpenAI from "openai";
@@ -9,12 +9,14 @@ import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { embedMany } from "ai";
 import { CohereClient, CohereClientV2 } from "cohere-ai";
 import { OpenAIEmbeddings } from "@langchain/openai";
+import { safetensors, tensors_in } from "./support/adapters.mjs";
 import { write_bert_file } from "./support/encoder_file.mjs";
 import { braid, serve, sourceFolder, temporaryFolder } from "./support/processes.mjs";
 import { collect, eventually, metrics, post, story } from "./support/client.mjs";
 
 const demo = path.join(sourceFolder, "models/demo-q8_0.gguf");
 const folder = (name) => path.join(sourceFolder, "test/model/reference/encoders", name);
+const adapter_folder = (name) => path.join(sourceFolder, "test/model/reference/encoder_adapters", name);
 const references_of = (name) => JSON.parse(readFileSync(path.join(folder(name), "reference.json"), "utf8"));
 const length_of = (vector) => Math.hypot(...vector);
 
@@ -206,6 +208,114 @@ test("sizes that a model's configuration lists bind", async (t) => {
   const { error } = await ask(server, "/v1/embeddings", { input: "the river", dimensions: 12 }, 400);
   assert.equal(error.param, "dimensions");
   assert.match(error.message, /8, 16, 32/);
+});
+
+// Of the texts of the base's references, in their order, without pairs.
+const adapted_references = (base, name) => {
+  const { texts } = JSON.parse(readFileSync(path.join(adapter_folder(name), "reference.json"), "utf8"));
+  return references_of(base).map(({ text, pair }, i) => ({ text, pair, ...texts[i] }));
+};
+const unit = (vector) => vector.map((value) => value / length_of(vector));
+
+test("adapters of encoders give what PEFT gives, chosen by request, in one batch with others and with none", async (t) => {
+  const server = await serve(t, [folder("bert"), folder("bert-labels"), folder("xlm-roberta-rank"), "--lora", `bert:tuned=${adapter_folder("lora")}`,
+    "--lora", `bert:kinds=${adapter_folder("new-head")}`, "--lora", `bert-labels:longer=${adapter_folder("dora-labels")}`,
+    "--lora", `xlm-roberta-rank:better=${adapter_folder("rank")}`]);
+  const embed = async (body) => ask(server, "/v1/embeddings", body);
+  const [first] = adapted_references("bert", "lora");
+  const plain = (await embed({ model: "bert", input: first.text })).data[0].embedding;
+  for (const { text, vector } of adapted_references("bert", "lora").filter(({ pair }) => pair === null)) {
+    const named = await embed({ model: "bert:tuned", input: text });
+    assert.equal(named.model, "bert:tuned");
+    assert_close(named.data[0].embedding, unit(vector), 2e-4, text.slice(0, 20));
+    assert.deepEqual((await embed({ model: "tuned", input: text })).data, named.data);
+    assert.deepEqual((await embed({ model: "bert", adapter: "tuned", input: text })).data, named.data);
+  }
+  // Together in the queue, and so in one pass.
+  const choices = ["bert", "tuned", "kinds", { name: "tuned", scale: 0.5 }];
+  const body = (i) => {
+    const choice = choices[i % choices.length];
+    return { ...(typeof choice === "string" ? { model: choice } : { model: "bert", adapter: choice }), input: `${first.text} ${i}` };
+  };
+  const together = await Promise.all(Array.from({ length: 64 }, (_, i) => embed(body(i))));
+  for (let i = 0; i < 64; i += 5) assert.deepEqual(together[i].data, (await embed(body(i))).data, `${i}`);
+  assert.notDeepEqual(together[1].data[0].embedding, together[2].data[0].embedding);
+  assert.deepEqual((await embed({ model: "bert", input: first.text })).data[0].embedding, plain);
+
+  // A head that the base has not, one in place of the base's, and a ranker's.
+  assert.equal((await ask(server, "/v1/classify", { model: "bert", input: "the river" }, 400)).error.param, "model");
+  for (const [model, base, name] of [["kinds", "bert", "new-head"], ["bert-labels:longer", "bert-labels", "dora-labels"]])
+    for (const { text, logits } of adapted_references(base, name).filter(({ pair }) => pair === null)) {
+      const { data } = await ask(server, "/v1/classify", { model, input: text, logits: true });
+      assert_close(data[0].logits, logits, 2e-3, `${model} ${text.slice(0, 20)}`);
+      assert_close(data[0].probs, softmax(logits), 2e-4, `${model} ${text.slice(0, 20)}`);
+    }
+  for (const { text, pair, logits } of adapted_references("xlm-roberta-rank", "rank").filter(({ pair: two }) => two !== null)) {
+    const { results } = await ask(server, "/v1/rerank", { model: "better", query: text, documents: [pair], raw_scores: true });
+    assert.ok(Math.abs(results[0].relevance_score - logits[0]) < 2e-3);
+  }
+  const wrong = await ask(server, "/v1/embeddings", { model: "bert", adapter: [{ name: "kinds", scale: 0.5 }], input: "a" }, 400);
+  assert.match(wrong.error.message, /alone/);
+  assert.equal((await ask(server, "/v1/embeddings", { model: "bert:nothing", input: "a" }, 404)).error.code, "model_not_found");
+});
+
+test("adapters of encoders are loaded, updated and unloaded while texts are read", async (t) => {
+  const files = temporaryFolder(t);
+  for (const name of ["lora", "dora-labels", "rslora"]) cpSync(adapter_folder(name), path.join(files, name), { recursive: true });
+  const server = await serve(t, [folder("bert"), folder("bert-labels"), "--adapter-dir", files]);
+  const embed = async (model) => (await ask(server, "/v1/embeddings", { model, input: "the river runs" })).data[0].embedding;
+  const classify = async () => (await ask(server, "/v1/classify", { model: "kinds", input: "the river runs", logits: true })).data[0].logits;
+  const update = async (name, changed, more = {}, status = 200) => {
+    const response = await fetch(`${server.url}/update_adapter_weights`,
+      { method: "POST", body: safetensors(changed, { adapter: name, partial: "true", ...more }), headers: { "Content-Type": "application/octet-stream" } });
+    const answer = await response.json();
+    assert.equal(response.status, status, JSON.stringify(answer));
+    return answer;
+  };
+  assert.equal((await ask(server, "/v1/adapters", { model: "bert", name: "tuned", path: "lora" })).rank, 4);
+  await ask(server, "/v1/adapters", { model: "bert-labels", name: "kinds", path: "dora-labels" });
+  const { data } = await (await fetch(`${server.url}/v1/adapters`)).json();
+  assert.deepEqual(data.map(({ name }) => name).sort(), ["kinds", "tuned"]);
+
+  // A class head and magnitudes, of which the answer's numbers follow.
+  const logits = await classify();
+  const tensors = tensors_in(path.join(files, "dora-labels/adapter_model.safetensors"));
+  const head = "base_model.model.classifier.bias";
+  const moved = { ...tensors[head], values: tensors[head].values.map((value) => value + 1) };
+  const newer = await update("kinds", { [head]: moved });
+  assert_close(await classify(), logits.map((value) => value + 1), 1e-4, "the head");
+  assert.notEqual(newer.revision, undefined);
+  const [magnitude] = Object.keys(tensors).filter((name) => name.endsWith("layer.0.intermediate.dense.lora_magnitude_vector"));
+  await update("kinds", { [head]: tensors[head], [magnitude]: { ...tensors[magnitude], values: tensors[magnitude].values.map((value) => 2 * value) } });
+  assert.notDeepEqual(await classify(), logits);
+  await update("kinds", tensors, { mode: "abort" });
+  assert.deepEqual(await classify(), logits, "the same bits once the same tensors are back");
+
+  // What cannot be leaves all as it is.
+  const before = await embed("tuned");
+  const query = "base_model.model.encoder.layer.1.attention.self.query.lora_B.weight";
+  assert.match((await update("tuned", { [query]: { shape: [16, 4], values: Array(64).fill(0) } }, {}, 400)).error.message, new RegExp(`${query}.*\\[16, 4\\]`));
+  assert.match((await update("tuned", { [query]: { shape: [32, 4], values: Array(128).fill(0) } }, { mode: "keep" }, 400)).error.message, /'keep'/);
+  assert.match((await update("tuned", { strange: { shape: [1], values: [0] } }, {}, 400)).error.message, /strange/);
+  assert.match((await ask(server, "/v1/adapters", { model: "bert", name: "other", path: "rslora/adapter_model.safetensors" }, 400)).error.message, /folders of PEFT/);
+  assert.equal((await ask(server, "/v1/training/jobs", { model: "bert", name: "x", pairs: [{ chosen: "a", rejected: "b" }] }, 400)).error.param, "model");
+  assert.deepEqual(await embed("tuned"), before);
+
+  // Updates beside many texts: each answer is one revision's.
+  const older = tensors_in(path.join(files, "lora/adapter_model.safetensors"));
+  await update("tuned", { [query]: { ...older[query], values: older[query].values.map((value) => -value) } });
+  const after = await embed("tuned");
+  const known = [JSON.stringify(before), JSON.stringify(after)];
+  let going = true;
+  const clients = Array.from({ length: 8 }, async () => {
+    for (let turn = 0; going || turn < 4; ++turn) assert.ok(known.includes(JSON.stringify(await embed("tuned"))));
+  });
+  for (let turn = 0; turn < 12; ++turn) await update("tuned", { [query]: turn % 2 === 0 ? older[query] : { ...older[query], values: older[query].values.map((value) => -value) } });
+  going = false;
+  await Promise.all(clients);
+  assert.equal((await fetch(`${server.url}/v1/adapters/tuned`, { method: "DELETE" })).status, 200);
+  assert.equal((await ask(server, "/v1/embeddings", { model: "tuned", input: "a" }, 404)).error.code, "model_not_found");
+  assert.ok((await embed("bert")).length > 0);
 });
 
 test("a task of Jina v3 has words and weights of its own, and others share its batch", async (t) => {

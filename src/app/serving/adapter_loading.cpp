@@ -9,31 +9,53 @@
 namespace braid::app {
 namespace {
 
-Result<model::StoredAdapter> read_tensors(const WeightSource& source, const LoadedAdapter* previous, const model::AdaptedBase& base) {
+// Tensors alone, of the adapter whose configuration holds further.
+Result<model::PeftFolder> read_tensors(const WeightSource& source, const LoadedAdapter* previous) {
   if (previous == nullptr || previous->config == nullptr)
     return Error{ErrorCode::kNotFound, "tensors alone are taken of an adapter that was loaded from a folder of PEFT", {}};
   auto read = read_weights(source);
   if (!read) return read.error();
-  std::shared_ptr<const files::ByteSource> tensors = std::move(*read);
-  if (source.partial) {
-    auto all = model::with_newer_tensors(*previous->tensors, *tensors);
-    if (!all) return all.error();
-    tensors = std::move(*all);
-  }
-  return model::read_peft_tensors(previous->config, std::move(tensors), base);
+  return model::PeftFolder{previous->config, std::move(*read)};
+}
+
+// What the source has, and what it does not have as the previous one has it.
+Result<model::PeftFolder> completed(model::PeftFolder some, const LoadedAdapter* previous) {
+  if (previous == nullptr || previous->config == nullptr || some.config == nullptr)
+    return Error{ErrorCode::kNotFound, "a part of an adapter is taken of one that was loaded from a folder of PEFT", {}};
+  auto all = model::with_newer_tensors(*previous->tensors, *some.tensors);
+  if (!all) return all.error();
+  return model::PeftFolder{previous->config, std::move(*all)};
 }
 
 Result<model::StoredAdapter> read(const WeightSource& source, const LoadedAdapter* previous, const model::AdaptedBase& base) {
-  if (source.path.empty()) return read_tensors(source, previous, base);
-  Result<model::StoredAdapter> stored = model::read_adapter(source.path, base);
-  if (!stored) return stored;
-  if (const Result<void> sound = check_sha256(source.checksum, *stored->sources.front()); !sound) return sound.error();
-  if (!source.partial) return stored;
-  if (previous == nullptr || previous->config == nullptr || stored->config == nullptr)
-    return Error{ErrorCode::kNotFound, "a part of an adapter is taken of one that was loaded from a folder of PEFT", {}};
-  auto all = model::with_newer_tensors(*previous->tensors, *stored->sources.front());
-  if (!all) return all.error();
-  return model::read_peft_tensors(previous->config, std::move(*all), base);
+  model::PeftFolder folder;
+  if (source.path.empty()) {
+    Result<model::PeftFolder> tensors = read_tensors(source, previous);
+    if (!tensors) return tensors.error();
+    folder = std::move(*tensors);
+  } else {
+    Result<model::StoredAdapter> stored = model::read_adapter(source.path, base);
+    if (!stored) return stored;
+    if (const Result<void> sound = check_sha256(source.checksum, *stored->sources.front()); !sound) return sound.error();
+    if (!source.partial) return stored;
+    folder = {stored->config, stored->sources.front()};
+  }
+  if (source.partial) {
+    Result<model::PeftFolder> all = completed(std::move(folder), previous);
+    if (!all) return all.error();
+    folder = std::move(*all);
+  }
+  return model::read_peft_tensors(std::move(folder.config), std::move(folder.tensors), base);
+}
+
+Result<model::PeftFolder> read_of_encoder(const WeightSource& source, const LoadedAdapter* previous) {
+  if (!source.path.empty() && !files::is_folder(source.path))
+    return Error{ErrorCode::kUnsupported, source.path + ": an encoder takes adapters from folders of PEFT", {}};
+  Result<model::PeftFolder> folder = source.path.empty() ? read_tensors(source, previous) : model::read_peft_folder(source.path);
+  if (!folder) return folder;
+  if (!source.path.empty())
+    if (const Result<void> sound = check_sha256(source.checksum, *folder->tensors); !sound) return sound.error();
+  return source.partial ? completed(std::move(*folder), previous) : folder;
 }
 
 Result<LoadedAdapter> make(const Result<model::StoredAdapter>& stored, const AdapterBase& base, const model::Weights& weights) {
@@ -54,6 +76,16 @@ Result<LoadedAdapter> remake_adapter(const LoadedAdapter& loaded, const AdapterB
 Result<LoadedAdapter> load_adapter(const WeightSource& source, const LoadedAdapter* previous, const AdapterBase& base,
                                    const model::Weights& weights) {
   return make(read(source, previous, {base.model.shape(), base.folder}), base, weights);
+}
+
+Result<LoadedAdapter> load_adapter(const WeightSource& source, const LoadedAdapter* previous, const model::AdaptedEncoder& base) {
+  const Result<model::PeftFolder> folder = read_of_encoder(source, previous);
+  if (!folder) return as_refusal(folder.error());
+  auto adapter = model::build_encoder_adapter(*folder->config, *folder->tensors, base);
+  if (!adapter) return as_refusal(adapter.error());
+  LoadedAdapter loaded{nullptr, folder->config, folder->tensors};
+  loaded.of_encoder = std::move(*adapter);
+  return loaded;
 }
 
 Result<void> hand_out(LoadedAdapter& loaded, const AdapterBase& base) {

@@ -1,7 +1,5 @@
 #include "app/serving/model_adapters.h"
 
-#include "app/encoder_folder.h"
-
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -16,18 +14,8 @@ namespace asio = boost::asio;
 
 namespace {
 
-constexpr std::size_t kMostNameLength = 128;
-constexpr std::size_t kMostTogether = 4;  // of one request: their revisions and scales are part of its blocks' key
-constexpr float kMostScale = 1e4F;
-
 std::int64_t seconds_now() {
   return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-// A colon divides a base's name from an adapter's.
-bool may_be_named(std::string_view name) {
-  return !name.empty() && name.size() <= kMostNameLength &&
-         std::ranges::all_of(name, [](unsigned char c) { return c > ' ' && c != 0x7F && c != ':' && c != '"' && c != '\\'; });
 }
 
 }  // namespace
@@ -74,36 +62,22 @@ void ModelAdapters::tell_running(UpdateMode mode, const std::string& older, cons
   }
 }
 
-Result<ModelAdapters::Entry*> ModelAdapters::chosen(const AdapterChoice& choice) {
-  if (!(choice.scale >= -kMostScale && choice.scale <= kMostScale))
-    return invalid_argument(fmt::format("an adapter's scale is {}, expected a number of {} to {}", choice.scale, -kMostScale, kMostScale),
-                            "adapter");
-  for (Entry& entry : entries_)
-    if (choice.number ? entry.facts.number == *choice.number : entry.facts.name == choice.name) return &entry;
-  if (!choice.number) return Error{ErrorCode::kNotFound, fmt::format("the adapter '{}' is not loaded", choice.name), "adapter"};
-  return invalid_argument(fmt::format("'lora': no adapter with the id {} is loaded", *choice.number), "lora");
-}
-
 Result<std::shared_ptr<const ServedModel>> ModelAdapters::apply(std::shared_ptr<const ServedModel> base,
                                                                 std::span<const AdapterChoice> asked) {
   std::vector<AdapterChoice> choices = own_;
   choices.insert(choices.end(), asked.begin(), asked.end());
-  if (choices.size() > kMostTogether)
-    return invalid_argument(fmt::format("{} adapters are named, expected at most {} in one request", choices.size(), kMostTogether),
-                            "adapter");
+  if (const Result<void> fits = check_adapter_count(choices.size()); !fits) return fits.error();
   std::vector<model::AdapterSet::Part> parts;
   const model::ClassHead* head = nullptr;  // that one of them brings
   std::string names;
   for (std::size_t i = 0; i < choices.size(); ++i) {
     const AdapterChoice& choice = choices[i];
-    const Result<Entry*> entry = chosen(choice);
+    const Result<Entry*> entry = chosen_adapter(entries_, choice);
     if (!entry) return entry.error();
     if (choice.scale == 0.0F) continue;
     const AdapterFacts& facts = (*entry)->facts;
     const bool whole = choices.size() == 1 && choice.scale == 1.0F;
-    if (!whole && !(*entry)->loaded->adapter->is_linear())
-      return invalid_argument(
-          fmt::format("the adapter '{}' has magnitudes or whole weights: it is used alone, and with a scale of 1", facts.name), "adapter");
+    if (!whole && !(*entry)->loaded->adapter->is_linear()) return only_whole(facts.name);
     parts.push_back({(*entry)->loaded->adapter, choice.scale, (*entry)->loaded->copies});
     if (parts.back().adapter->head.classes() > 0) head = &parts.back().adapter->head;
     if (i >= own_.size()) names += (names.empty() ? "" : "+") + facts.name;
@@ -114,16 +88,10 @@ Result<std::shared_ptr<const ServedModel>> ModelAdapters::apply(std::shared_ptr<
   if (!use) return use.error();
   if (const auto known = is_plain ? plain_.lock() : nullptr; known && known->base == base && known->served.adapter.lease == use->lease)
     return std::shared_ptr<const ServedModel>(known, &known->served);
-  auto adapted = std::make_shared<AdaptedModel>(AdaptedModel{*base, base});
-  ServedModel& served = adapted->served;
-  served.is_adapted = !is_plain;
-  if (!names.empty()) served.id = fmt::format("{}:{}", base->id, names);
-  if (!use->revision.empty()) served.fingerprint += "-" + use->revision;
-  served.adapter = std::move(*use);
-  if (head != nullptr && std::cmp_not_equal(served.classes.labels.size(), head->classes()))
-    served.classes = class_rules("{}", head->classes());
+  const std::shared_ptr<AdaptedModel> adapted = adapted_model(base, std::move(*use), names, head != nullptr ? head->classes() : 0);
+  adapted->served.is_adapted = !is_plain;
   if (is_plain) plain_ = adapted;
-  return std::shared_ptr<const ServedModel>(adapted, &served);
+  return std::shared_ptr<const ServedModel>(adapted, &adapted->served);
 }
 
 asio::awaitable<Result<void>> ModelAdapters::use_always(std::vector<std::string> paths) {
@@ -148,9 +116,7 @@ asio::awaitable<Result<void>> ModelAdapters::use_always(std::vector<std::string>
 }
 
 asio::awaitable<Result<AdapterFacts>> ModelAdapters::load(std::string name, WeightSource source, std::optional<UpdateMode> replacing) {
-  if (!may_be_named(name))
-    co_return invalid_argument(
-        fmt::format("an adapter's name has 1 to {} characters, and no space, colon, quote or backslash", kMostNameLength), "name");
+  if (const Result<void> sound = check_adapter_name(name); !sound) co_return sound.error();
   const std::weak_ptr<char> alive = alive_;
   const Error gone{ErrorCode::kDraining, "the model is being unloaded", ""};
   // Named, because g++ 12 destroys some temporaries of such an expression twice.

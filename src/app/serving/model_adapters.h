@@ -2,6 +2,7 @@
 #pragma once
 
 #include "app/serving/adapter_loading.h"
+#include "app/serving/adapter_names.h"
 #include "app/serving/model_revisions.h"
 #include "app/serving/running_requests.h"
 #include "braid/adapters.h"
@@ -20,19 +21,6 @@
 #include <vector>
 
 namespace braid::app {
-
-// The adapters that a model had when it was unloaded. Immutable; any thread.
-struct KeptAdapters {
-  struct Entry {
-    AdapterFacts facts;
-    std::shared_ptr<const LoadedAdapter> loaded;
-    std::shared_ptr<const LoadedAdapter> of_first = {};  // as it was for the weights that were loaded, where it is that no more
-  };
-  std::string base;                         // digest of the weights for which they were made
-  std::vector<Entry> entries;               // in the order of their numbers
-  std::uint32_t numbers = 0;                // given out
-  std::vector<std::string> own_paths = {};  // of those that were part of the model
-};
 
 // Loop only, but for the making of adapters. All arguments outlive it; what it has given out may not.
 class ModelAdapters final : public Adapters {
@@ -62,18 +50,12 @@ class ModelAdapters final : public Adapters {
   void replace(const Remade& remade);
 
  private:
-  // What a request makes of its base.
-  struct AdaptedModel {
-    ServedModel served;
-    std::shared_ptr<const ServedModel> base;
-  };
-  using Entry = KeptAdapters::Entry;
+  using Entry = AdapterEntry;
   static std::vector<Entry> handed_out(const std::vector<Entry>& entries, const AdapterBase& base);
   const Entry* find(std::string_view name) const;
   const Entry* find_twin(const Entry& entry) const;
   void share(LoadedAdapter& loaded) const;
   void tell_running(UpdateMode mode, const std::string& older, const LoadedAdapter& newer);
-  Result<Entry*> chosen(const AdapterChoice& choice);
 
   boost::asio::thread_pool& workers_;
   ModelRevisions& revisions_;

@@ -96,7 +96,7 @@ ModelSlots::Slot* ModelSlots::slot_of_id(std::string_view id) const {
 ModelSlots::Slot* ModelSlots::slot_of_adapter(std::string_view name) const {
   for (const auto& slot : slots_) {
     if (slot->is_gone || slot->adapters == nullptr || slot->state == ModelState::kLoaded) continue;
-    for (const KeptAdapters::Entry& entry : slot->adapters->entries)
+    for (const AdapterEntry& entry : slot->adapters->entries)
       if (entry.facts.name == name || fmt::format("{}:{}", slot->id(), entry.facts.name) == name) return slot.get();
   }
   return nullptr;

@@ -2,6 +2,7 @@
 
 #include "app/disk_cache.h"
 #include "app/load_models.h"
+#include "app/serving/encoder_adapters.h"
 #include "app/serving/memory_share.h"
 #include "app/serving/model_adapters.h"
 #include "app/serving/model_revisions.h"
@@ -260,6 +261,7 @@ class EncoderEngine final : public ServedEngine {
     served_.vectors = model_.vectors;
     served_.classes = model_.classes;
     served_.generates = false;
+    served_.adapters = adapters_.get();
   }
 
   std::vector<std::string> description() const override {
@@ -276,6 +278,12 @@ class EncoderEngine final : public ServedEngine {
   EngineMemory memory() const override { return {this, served_.bytes, 0, 0}; }
   asio::awaitable<Result<void>> warm_up(std::int32_t) override { co_return Result<void>(); }
 
+  std::shared_ptr<const KeptAdapters> keep_adapters() const override { return adapters_->keep(); }
+  asio::awaitable<void> restore_adapters(std::shared_ptr<const KeptAdapters> kept) override {
+    adapters_->restore(*kept);
+    co_return;
+  }
+
   void begin_drain() override { engine_->begin_drain(); }
   asio::awaitable<bool> drained(Clock::time_point until) override { return engine_->drained(until); }
   void abort_remaining(const Error& reason) override { engine_->abort_remaining(reason); }
@@ -283,13 +291,27 @@ class EncoderEngine final : public ServedEngine {
   asio::awaitable<std::shared_ptr<void>> end() override {
     engine_->begin_drain();
     co_await engine_->drained(Clock::time_point::max());
+    adapters_.reset();
     engine_.reset();
-    co_return std::make_shared<LoadedEncoder>(std::move(model_));
+    co_return std::make_shared<Remains>(std::move(model_), std::move(adapter_worker_));
   }
 
  private:
+  using Worker = std::unique_ptr<asio::thread_pool>;
+  // The worker may still read an adapter for the model, so it ends before it.
+  struct Remains {
+    Remains(LoadedEncoder its_model, Worker its_worker) : model(std::move(its_model)), worker(std::move(its_worker)) {}
+    LoadedEncoder model;
+    Worker worker;
+  };
+
   LoadedEncoder model_;
+  Worker adapter_worker_ = std::make_unique<asio::thread_pool>(1);
   std::unique_ptr<sched::EncodingEngine> engine_;
+  std::unique_ptr<EncoderAdapters> adapters_ = std::make_unique<EncoderAdapters>(
+      *adapter_worker_,
+      model::AdaptedEncoder{model_.encoder->shape(), model_.encoder->weights(), model_.encoder->table(), model_.type, model_.folder},
+      model_.fingerprint, *engine_);
 };
 
 }  // namespace

@@ -33,6 +33,9 @@ Result<ModelHold> base_of(Service& service, const AskedModel& asked) {
     return invalid_argument(fmt::format("'{}' is adapted: a head is fitted to a base, and becomes an adapter of it", (*model)->id),
                             "model");
   if ((*model)->adapters == nullptr) return invalid_argument(fmt::format("the model '{}' takes no adapters", (*model)->id), "model");
+  if (!(*model)->adapters->take_heads())
+    return invalid_argument(
+        fmt::format("the model '{}' reads whole texts, and a head is fitted to one that reads token by token", (*model)->id), "model");
   return model;
 }
 

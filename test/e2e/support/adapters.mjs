@@ -1,5 +1,5 @@
 // Adapters of random numbers for the embedded model, as PEFT writes them.
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 
 const layers = 8, width = 512, rank = 4;
@@ -27,6 +27,17 @@ export function safetensors(tensors, metadata = { format: "pt" }) {
   const length = Buffer.alloc(8);
   length.writeBigUInt64LE(BigInt(text.length));
   return Buffer.concat([length, text, ...parts]);
+}
+
+// What such a file has.
+export function tensors_in(file) {
+  const bytes = readFileSync(file);
+  const size = Number(bytes.readBigUInt64LE(0));
+  const { __metadata__, ...header } = JSON.parse(bytes.subarray(8, 8 + size));
+  return Object.fromEntries(Object.entries(header).map(([name, { shape, data_offsets: [begin, end] }]) => {
+    const values = new Float32Array(Uint8Array.from(bytes.subarray(8 + size + begin, 8 + size + end)).buffer);
+    return [name, { shape, values: Array.from(values) }];
+  }));
 }
 
 export function tensors_of(seed, size = 0.12) {

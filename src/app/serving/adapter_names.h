@@ -1,0 +1,53 @@
+// What adapters of any kind of model have in common: their names, and what a request makes of its base by them.
+#pragma once
+
+#include "app/serving/adapter_loading.h"
+#include "braid/adapters.h"
+#include "braid/served_model.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace braid::app {
+
+inline constexpr std::size_t kMostAdaptersTogether = 4;  // of one request: their revisions and scales are part of its blocks' key
+
+// An adapter under its name.
+struct AdapterEntry {
+  AdapterFacts facts;
+  std::shared_ptr<const LoadedAdapter> loaded;
+  std::shared_ptr<const LoadedAdapter> of_first = {};  // as it was for the weights that were loaded, where it is that no more
+};
+
+// The adapters that a model had when it was unloaded. Immutable; any thread.
+struct KeptAdapters {
+  std::string base;                         // digest of the weights for which they were made
+  std::vector<AdapterEntry> entries;        // in the order of their numbers
+  std::uint32_t numbers = 0;                // given out
+  std::vector<std::string> own_paths = {};  // of those that were part of the model
+};
+
+// kInvalidArgument: it can be no adapter's name.
+Result<void> check_adapter_name(std::string_view name);
+
+// Loop only.
+Result<AdapterEntry*> chosen_adapter(std::vector<AdapterEntry>& entries, const AdapterChoice& choice);
+// kInvalidArgument: there are more than a request may have.
+Result<void> check_adapter_count(std::size_t count);
+Error only_whole(const std::string& name);
+
+// What a request makes of its base.
+struct AdaptedModel {
+  ServedModel served;
+  std::shared_ptr<const ServedModel> base;
+};
+// `names`: of the adapters, joined; empty: its id is the base's. `classes`: of a head that one of them brings; 0: none does.
+std::shared_ptr<AdaptedModel> adapted_model(std::shared_ptr<const ServedModel> base, AdapterUse use, const std::string& names,
+                                            std::int64_t classes);
+
+}  // namespace braid::app
