@@ -98,6 +98,29 @@ TEST(EncodingEngine, GivesEachTextItsVectorAndItsUsage) {
   EXPECT_EQ(rig.engine.stats().prompt_tokens, 3U);
 }
 
+// An update may end them, in a pass or not, and nobody else.
+TEST(EncodingEngine, EndsThoseWhoUseAnAdapter) {
+  EncodingRig rig;
+  const auto adapter = std::make_shared<const int>(1);
+  const auto adapted = [&](TokenId first) {
+    GenerationRequest request = text_of(first, 4);
+    request.adapter.lease = adapter;
+    return request;
+  };
+  Ticket running = rig.submit(adapted(1));  // begins at once
+  Ticket waiting = rig.submit(adapted(2));
+  Ticket other = rig.submit(text_of(3, 4));
+  rig.engine.end_users([&](const AdapterUse& use) { return use.lease == adapter; }, {ErrorCode::kCancelled, "replaced", {}});
+  for (Ticket* ticket : {&running, &waiting}) {
+    const std::vector<TokenEvent> events = rig.events_of(*ticket);
+    ASSERT_EQ(events.size(), 1U);
+    EXPECT_EQ(std::get<Finish>(events.front()).reason, FinishReason::kCancelled);
+    EXPECT_EQ(std::get<Finish>(events.front()).error->message, "replaced");
+  }
+  EXPECT_EQ(rig.vector_of(other).front(), 3.0F);
+  EXPECT_EQ(rig.engine.stats().cancelled, 2U);
+}
+
 TEST(EncodingEngine, WhatWaitsSharesAPassUpToItsTokens) {
   EncodingRig rig({.context_length = 100, .most_tokens = 10});
   std::vector<Ticket> tickets;
