@@ -163,13 +163,21 @@ TEST_F(AdapterUpdates, OfTheBaseFindTheSameMagnitudesUnderTwoNames) {
   EXPECT_TRUE(adapters.current(prepared({{.name = "b"}})));
 }
 
-TEST_F(AdapterUpdates, SayWhoseRequestsTheyCouldNotSpare) {
+// Under two names, one of which is gone, and in no name's way.
+TEST_F(AdapterUpdates, OfANameAreNoUpdatesOfAnotherOneOfTheSameAdapter) {
   const std::string path = written("a", false);
-  for (const char* name : {"a", "b"}) load(name, path).value();
-  for (const UpdateMode mode : {UpdateMode::kKeep, UpdateMode::kAbort})
-    EXPECT_EQ(load("b", written("b", false), mode).error().message,
-              "'b' is the same adapter as 'a', whose requests would not be spared: 'mode' is 'finish'");
-  EXPECT_TRUE(load("b", folder / "b", UpdateMode::kFinish));
+  for (const char* name : {"a", "b", "c"}) load(name, path).value();
+  uses = {{"a", submitted({{.name = "a"}})}, {"b", submitted({{.name = "b"}})}, {"c", submitted({{.name = "c"}})}};
+  EXPECT_EQ(uses["a"].revision, uses["b"].revision) << "they share what is cached of prompts";
+  ASSERT_TRUE(adapters.unload("c"));
+  const AdapterUse waiting = prepared({{.name = "a"}});
+  const std::string older = waiting.revision;
+  const AdapterFacts newer = load("b", written("b", false), UpdateMode::kKeep).value();
+  EXPECT_EQ(uses["b"].revision, newer.revision);
+  for (const char* name : {"a", "c"}) EXPECT_EQ(uses[name].revision, older) << name;
+  EXPECT_EQ(adapters.current(waiting)->revision, older);
+  load("a", folder / "b", UpdateMode::kAbort).value();
+  EXPECT_EQ(ended, std::vector<std::string>{"a"});
 }
 
 TEST_F(AdapterUpdates, ThatFailLeaveTheOlderOnesLive) {

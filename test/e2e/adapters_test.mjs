@@ -282,7 +282,11 @@ test("running answers of an adapter go on with its newer weights or end, and nob
   for (const [model, told] of [["braid-demo", base], ["one", one]]) assert.deepEqual(told.tokens, alone.get(model).choices[0].token_ids);
 
   assert.equal((await post(`${server.url}/v1/adapters`, { name: "twin", path: "one" })).status, 200);
-  assert.match(await refused(server, "/update_adapter_weights", { adapter: "one", path: "late", mode: "keep" }, 400), /'one' is the same adapter as 'twin'/);
+  streams = [await open("one"), await open("twin")];
+  assert.equal((await post(`${server.url}/update_adapter_weights`, { adapter: "twin", path: "late", mode: "abort" })).status, 200);
+  const [other, twin] = await Promise.all(streams.map((read) => read()));
+  assert.match(twin.error, /adapter's weights were replaced/);
+  assert.deepEqual([other.tokens, other.error], [alone.get("one").choices[0].token_ids, null], "the same adapter by another name");
   assert.match(await refused(server, "/update_adapter_weights", { adapter: "one", path: "late", mode: "soon" }, 400), /'mode' is 'soon'/);
   await frees_everything(server.url);
 });

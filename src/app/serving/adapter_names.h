@@ -22,6 +22,8 @@ struct AdapterEntry {
   AdapterFacts facts;
   std::shared_ptr<const LoadedAdapter> loaded;
   std::shared_ptr<const LoadedAdapter> of_first = {};  // as it was for the weights that were loaded, where it is that no more
+  // Stands for the name as long as that stands for this revision (AdapterSet::Part::name).
+  std::shared_ptr<const void> name = std::make_shared<const char>();
 };
 
 // The adapters that a model had when it was unloaded. Immutable; any thread.

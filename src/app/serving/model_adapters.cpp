@@ -34,13 +34,6 @@ const ModelAdapters::Entry* ModelAdapters::find(std::string_view name) const {
   return found == entries_.end() ? nullptr : &*found;
 }
 
-// The same adapter under another name.
-const ModelAdapters::Entry* ModelAdapters::find_twin(const Entry& entry) const {
-  const auto found = std::ranges::find_if(
-      entries_, [&](const Entry& other) { return other.facts.name != entry.facts.name && other.facts.revision == entry.facts.revision; });
-  return found == entries_.end() ? nullptr : &*found;
-}
-
 // Of the same adapter under another name there is one: all are made for the current weights.
 void ModelAdapters::share(LoadedAdapter& loaded) const {
   const auto same = std::ranges::find(entries_, loaded.adapter->revision, [](const Entry& entry) { return entry.facts.revision; });
@@ -50,14 +43,15 @@ void ModelAdapters::share(LoadedAdapter& loaded) const {
 }
 
 // The name stands for the newer one already.
-void ModelAdapters::tell_running(UpdateMode mode, const std::string& older, const LoadedAdapter& newer) {
-  if (mode == UpdateMode::kFinish || older == newer.adapter->revision) return;
-  const model::AdapterSet::Part part{newer.adapter, 1.0F, newer.copies};
-  revisions_.retire(older, part);
+void ModelAdapters::tell_running(UpdateMode mode, const Entry& older, const Entry& newer) {
+  if (mode == UpdateMode::kFinish || older.name == newer.name) return;
+  const model::AdapterSet::Part part{newer.loaded->adapter, 1.0F, newer.loaded->copies, newer.name};
+  const void* const name = older.name.get();
+  revisions_.retire(name, part);
   if (mode == UpdateMode::kKeep) {
-    running_.change([&](const AdapterUse& use) { return revisions_.with(use, older, part); });
+    running_.change([&](const AdapterUse& use) { return revisions_.with(use, name, part); });
   } else {
-    running_.end([&](const AdapterUse& use) { return ModelRevisions::uses(use, older); },
+    running_.end([&](const AdapterUse& use) { return ModelRevisions::uses(use, name); },
                  {ErrorCode::kCancelled, "the adapter's weights were replaced", {}});
   }
 }
@@ -78,7 +72,7 @@ Result<std::shared_ptr<const ServedModel>> ModelAdapters::apply(std::shared_ptr<
     const AdapterFacts& facts = (*entry)->facts;
     const bool whole = choices.size() == 1 && choice.scale == 1.0F;
     if (!whole && !(*entry)->loaded->adapter->is_linear()) return only_whole(facts.name);
-    parts.push_back({(*entry)->loaded->adapter, choice.scale, (*entry)->loaded->copies});
+    parts.push_back({(*entry)->loaded->adapter, choice.scale, (*entry)->loaded->copies, (*entry)->name});
     if (parts.back().adapter->head.classes() > 0) head = &parts.back().adapter->head;
     if (i >= own_.size()) names += (names.empty() ? "" : "+") + facts.name;
     ++(*entry)->facts.requests;
@@ -127,11 +121,6 @@ asio::awaitable<Result<AdapterFacts>> ModelAdapters::load(std::string name, Weig
   const Entry* before = find(name);
   if (before != nullptr && !replacing)
     co_return invalid_argument(fmt::format("the adapter '{}' is loaded already: unload it, or ask that it is replaced", name), "name");
-  const Entry* const twin = before != nullptr && *replacing != UpdateMode::kFinish ? find_twin(*before) : nullptr;
-  if (twin != nullptr)
-    co_return invalid_argument(
-        fmt::format("'{}' is the same adapter as '{}', whose requests would not be spared: 'mode' is 'finish'", name, twin->facts.name),
-        "mode");
   const std::shared_ptr<const LoadedAdapter> previous = before != nullptr ? before->loaded : nullptr;
   const std::string expected = source.revision;
   const std::string path = source.path.empty() && before != nullptr ? before->facts.path : source.path;
@@ -162,7 +151,8 @@ asio::awaitable<Result<AdapterFacts>> ModelAdapters::load(std::string name, Weig
   } else {
     facts.number = same->facts.number;
     const Entry older = std::exchange(*same, {facts, std::move(shared)});
-    tell_running(replacing.value_or(UpdateMode::kFinish), older.facts.revision, *same->loaded);
+    if (older.facts.revision == facts.revision) same->name = older.name;
+    tell_running(replacing.value_or(UpdateMode::kFinish), older, *same);
   }
   co_return facts;
 }
@@ -209,7 +199,7 @@ std::vector<ModelAdapters::Entry> ModelAdapters::handed_out(const std::vector<En
       spdlog::error("adapter {}: {}", entry.facts.name, handed.error().message);
       continue;
     }
-    taken.push_back({entry.facts, std::make_shared<const LoadedAdapter>(std::move(loaded))});
+    taken.push_back({entry.facts, std::make_shared<const LoadedAdapter>(std::move(loaded)), {}, entry.name});
   }
   return taken;
 }

@@ -53,9 +53,8 @@ class ModelAdapters final : public Adapters {
   using Entry = AdapterEntry;
   static std::vector<Entry> handed_out(const std::vector<Entry>& entries, const AdapterBase& base);
   const Entry* find(std::string_view name) const;
-  const Entry* find_twin(const Entry& entry) const;
   void share(LoadedAdapter& loaded) const;
-  void tell_running(UpdateMode mode, const std::string& older, const LoadedAdapter& newer);
+  void tell_running(UpdateMode mode, const Entry& older, const Entry& newer);
 
   boost::asio::thread_pool& workers_;
   ModelRevisions& revisions_;

@@ -12,13 +12,14 @@ namespace asio = boost::asio;
 
 namespace {
 
-// False: they do not have the adapter of that revision, or the newer one could not be used with the others, or in that share.
-bool put_in_place(std::vector<model::AdapterSet::Part>& parts, const std::string& adapter, const model::AdapterSet::Part& newer) {
-  const auto part = std::ranges::find_if(parts, [&](const auto& each) { return each.adapter->revision == adapter; });
+// False: they do not have an adapter by that name, or the newer one could not be used with the others, or in that share.
+bool put_in_place(std::vector<model::AdapterSet::Part>& parts, const void* name, const model::AdapterSet::Part& newer) {
+  const auto part = std::ranges::find_if(parts, [&](const auto& each) { return each.name.get() == name; });
   if (part == parts.end()) return false;
   if ((parts.size() > 1 || part->scale != 1.0F) && !newer.adapter->is_linear()) return false;
   part->adapter = newer.adapter;
   part->copies = newer.copies;
+  part->name = newer.name;
   return true;
 }
 
@@ -121,12 +122,12 @@ void ModelRevisions::retire_older() {
   }
 }
 
-void ModelRevisions::retire(const std::string& adapter, const model::AdapterSet::Part& newer) {
+void ModelRevisions::retire(const void* name, const model::AdapterSet::Part& newer) {
   for (const auto& [revision, known] : leases_) {
     const std::shared_ptr<Lease> lease = known.lock();
     if (lease == nullptr) continue;
     std::vector<model::AdapterSet::Part> parts = lease->entry != nullptr ? lease->entry->parts() : lease->parts;
-    if (!put_in_place(parts, adapter, newer)) continue;
+    if (!put_in_place(parts, name, newer)) continue;
     lease->parts = std::move(parts);
     lease->entry.reset();
   }
@@ -136,12 +137,12 @@ void ModelRevisions::add_made(const std::shared_ptr<const model::Adapter>& adapt
   if (adapter->follows_weights()) state_->base.remade[adapter->revision] = adapter;
 }
 
-Result<std::shared_ptr<const ModelRevisions::Entry>> ModelRevisions::entry_of(const std::string& revision,
+Result<std::shared_ptr<const ModelRevisions::Entry>> ModelRevisions::entry_of(const std::string& key,
                                                                               std::vector<model::AdapterSet::Part> parts) {
   std::erase_if(entries_, [](const auto& known) { return known.second.expired(); });
-  if (const auto known = entries_.find(revision); known != entries_.end()) return known->second.lock();
+  if (const auto known = entries_.find(key); known != entries_.end()) return known->second.lock();
   std::uint32_t index = 0;
-  if (!revision.empty()) {
+  if (!key.empty()) {
     if (state_->free.empty())
       return Error{ErrorCode::kOverloaded,
                    fmt::format("{} adapters and revisions are in use at once: try again later", model::AdapterTable::kMost), ""};
@@ -149,7 +150,7 @@ Result<std::shared_ptr<const ModelRevisions::Entry>> ModelRevisions::entry_of(co
     state_->free.pop_back();
   }
   auto entry = std::make_shared<const Entry>(state_, index, std::move(parts));
-  entries_[revision] = entry;
+  entries_[key] = entry;
   return std::shared_ptr<const Entry>(std::move(entry));
 }
 
@@ -159,16 +160,18 @@ Result<AdapterUse> ModelRevisions::use(std::vector<model::AdapterSet::Part> part
     revision += (revision.empty() ? "" : "+") + part.adapter->revision;
     if (part.scale != 1.0F) revision += fmt::format("*{}", part.scale);
   }
+  std::string key = revision;
+  for (const model::AdapterSet::Part& part : parts) key += fmt::format("@{}", part.name.get());
   std::erase_if(leases_, [](const auto& known) { return known.second.expired(); });
-  if (const auto known = leases_.find(revision); known != leases_.end()) {
+  if (const auto known = leases_.find(key); known != leases_.end()) {
     const std::shared_ptr<Lease> lease = known->second.lock();
     if (lease->entry != nullptr) return AdapterUse{lease->entry->index, std::move(revision), lease};
   }
-  Result<std::shared_ptr<const Entry>> entry = entry_of(revision, std::move(parts));
+  Result<std::shared_ptr<const Entry>> entry = entry_of(key, std::move(parts));
   if (!entry) return entry.error();
   const std::uint32_t index = (*entry)->index;
   auto lease = std::make_shared<Lease>(Lease{revision, std::move(*entry), {}});
-  leases_[revision] = lease;
+  leases_[key] = lease;
   return AdapterUse{index, std::move(revision), std::move(lease)};
 }
 
@@ -200,17 +203,16 @@ AdapterUse ModelRevisions::newer(const AdapterUse& submitted) {
   return newer ? current(*newer).value() : submitted;
 }
 
-bool ModelRevisions::uses(const AdapterUse& submitted, const std::string& adapter) {
+bool ModelRevisions::uses(const AdapterUse& submitted, const void* name) {
   const auto entry = std::static_pointer_cast<const Entry>(submitted.lease);
-  return entry != nullptr && std::ranges::any_of(entry->parts(), [&](const auto& part) { return part.adapter->revision == adapter; });
+  return entry != nullptr && std::ranges::any_of(entry->parts(), [&](const auto& part) { return part.name.get() == name; });
 }
 
-std::optional<AdapterUse> ModelRevisions::with(const AdapterUse& submitted, const std::string& adapter,
-                                               const model::AdapterSet::Part& newer) {
+std::optional<AdapterUse> ModelRevisions::with(const AdapterUse& submitted, const void* name, const model::AdapterSet::Part& newer) {
   const auto entry = std::static_pointer_cast<const Entry>(submitted.lease);
   if (entry == nullptr) return std::nullopt;
   std::vector<model::AdapterSet::Part> parts = entry->parts();
-  if (!put_in_place(parts, adapter, newer)) return std::nullopt;
+  if (!put_in_place(parts, name, newer)) return std::nullopt;
   const Result<AdapterUse> use = use_newer(std::move(parts));
   if (!use) return std::nullopt;
   return current(*use).value();

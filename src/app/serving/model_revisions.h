@@ -39,8 +39,8 @@ class ModelRevisions {
   void replace_base(Base base);
   // Who has been given the use of an older one, and has not submitted anything yet, gets the current one then.
   void retire_older();
-  // Likewise whoever uses the adapter of that revision, in whose place there is another one.
-  void retire(const std::string& adapter, const model::AdapterSet::Part& newer);
+  // Likewise whoever uses an adapter by that name (AdapterSet::Part), in whose place there is another one.
+  void retire(const void* name, const model::AdapterSet::Part& newer);
   // One that follows from the weights, made for the current ones since they are that.
   void add_made(const std::shared_ptr<const model::Adapter>& adapter);
 
@@ -54,10 +54,10 @@ class ModelRevisions {
   Result<AdapterUse> current(const AdapterUse& used);
   // Of what is submitted: the same adapters on the base that is current now; as it is where that cannot be.
   AdapterUse newer(const AdapterUse& submitted);
-  // Whether what is submitted uses the adapter of that revision; and then, on the current base, with another one in its place. Nothing: it
-  // does not, or that cannot be.
-  static bool uses(const AdapterUse& submitted, const std::string& adapter);
-  std::optional<AdapterUse> with(const AdapterUse& submitted, const std::string& adapter, const model::AdapterSet::Part& newer);
+  // Whether what is submitted uses an adapter by that name; and then, on the current base, with another one in its place. Nothing: it does
+  // not, or that cannot be.
+  static bool uses(const AdapterUse& submitted, const void* name);
+  std::optional<AdapterUse> with(const AdapterUse& submitted, const void* name, const model::AdapterSet::Part& newer);
 
   // Of whatever changes what may be used: loads of adapters, updates of the weights. Who has it waits for nobody who uses any of it.
   Turns turns;
@@ -68,10 +68,10 @@ class ModelRevisions {
   struct Lease;
 
   Result<AdapterUse> use_newer(std::vector<model::AdapterSet::Part> parts);
-  Result<std::shared_ptr<const Entry>> entry_of(const std::string& revision, std::vector<model::AdapterSet::Part> parts);
+  Result<std::shared_ptr<const Entry>> entry_of(const std::string& key, std::vector<model::AdapterSet::Part> parts);
 
   const std::shared_ptr<State> state_;
-  // By revision, of what is in use.
+  // By revision and names, of what is in use.
   std::map<std::string, std::weak_ptr<const Entry>, std::less<>> entries_;
   std::map<std::string, std::weak_ptr<Lease>, std::less<>> leases_;
 };

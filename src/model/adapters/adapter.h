@@ -80,6 +80,7 @@ struct AdapterSet {
     std::shared_ptr<const Adapter> adapter;
     float scale = 1.0F;
     std::shared_ptr<const Copies> copies = {};  // null: it is computed with here
+    std::shared_ptr<const void> name = {};      // that it was asked for by: what befalls that befalls no other one's of the same adapter
   };
 
   explicit AdapterSet(std::vector<Part> its_parts, std::shared_ptr<const Decoder> its_decoder = nullptr)
