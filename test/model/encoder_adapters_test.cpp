@@ -164,9 +164,12 @@ INSTANTIATE_TEST_SUITE_P(Peft, EncoderAdapterReferences, testing::ValuesIn(encod
 // Every matrix of the layers of every family.
 class EncoderAdaptersOfFamilies : public testing::TestWithParam<std::string> {};
 
-bool is_adapted_matrix(const std::string& name, const files::SafeTensor& tensor) {
-  return name.ends_with(".weight") && tensor.shape.size() == 2 && name.find("layer") != std::string::npos &&
-         name.find("norm") == std::string::npos && name.find("parametrizations") == std::string::npos;
+// Of a matrix of the layers, whatever torch calls it where it has parts; nothing: it is none.
+std::string adapted_module(const std::string& name, const files::SafeTensor& tensor) {
+  if (tensor.shape.size() != 2 || name.find("layer") == std::string::npos || name.find("norm") != std::string::npos) return {};
+  for (const std::string end : {".parametrizations.weight.original", ".weight"})
+    if (name.ends_with(end)) return name.substr(0, name.size() - end.size());
+  return {};
 }
 
 TEST_P(EncoderAdaptersOfFamilies, ComputeWhatTheMergedModelDoes) {
@@ -175,13 +178,14 @@ TEST_P(EncoderAdaptersOfFamilies, ComputeWhatTheMergedModelDoes) {
   Tensors adapter;
   std::map<std::string, Values> merged;
   for (const auto& [name, tensor] : base.tensors()) {
-    if (!is_adapted_matrix(name, tensor)) continue;
+    const std::string in_base = adapted_module(name, tensor);
+    if (in_base.empty()) continue;
     Values weights = adapting::values_of(tensor);
     const Values down = adapting::random_values(random, {3, weights.columns()}, 1.0F / std::sqrt(static_cast<float>(weights.columns())));
     const Values up = adapting::random_values(random, {weights.rows(), 3}, 0.1F);
     adapting::merge(weights, up, down, 2.0F, false);
     merged.emplace(name, std::move(weights));
-    const std::string module = "base_model.model." + name.substr(0, name.size() - 7);
+    const std::string module = "base_model.model." + in_base;
     adapter.add(module + ".lora_A.weight", down);
     adapter.add(module + ".lora_B.weight", up);
   }
