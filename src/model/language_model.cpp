@@ -170,9 +170,10 @@ std::shared_ptr<const Decoder> LanguageModel::make_decoder(std::shared_ptr<const
 }
 
 Result<std::shared_ptr<const Weights>> LanguageModel::newer_weights(const Weights& older, const files::GgufFile& file) const {
-  if (options_.passes != nullptr) return Error{ErrorCode::kUnsupported, "those who compute the model have the weights", {}};
   kernels::ThreadTeam alone(1);
-  auto newer = model::newer_weights(older, file, model_, context_, table_, alone, options_.packing, options_.huge_pages);
+  auto newer = options_.passes != nullptr
+                   ? model::newer_values(older, file, model_, context_, table_, options_.packing)
+                   : model::newer_weights(older, file, model_, context_, table_, alone, options_.packing, options_.huge_pages);
   if (!newer) return newer.error();
   return std::make_shared<const Weights>(std::move(*newer));
 }

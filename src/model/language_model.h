@@ -135,8 +135,8 @@ class LanguageModel final : public step::StepExecutor {
   std::shared_ptr<const Decoder> make_decoder(std::shared_ptr<const Weights> weights, std::shared_ptr<const Copies> copies = {});
   // Who computes its passes elsewhere, with weights and adapters of their own; null: nobody.
   PassRunner* passes() const { return options_.passes.get(); }
-  // `older` with the tensors of a file in the place of its own (newer_weights()), packed by one thread. kUnsupported: others compute with
-  // weights of their own. Any thread.
+  // `older` with the tensors of a file in the place of its own (newer_weights()), packed by one thread; where others compute, who have the
+  // matrices, what is none (newer_values()). Any thread.
   Result<std::shared_ptr<const Weights>> newer_weights(const Weights& older, const files::GgufFile& file) const;
   // All values of some weights of it (model::tell_values()). Any thread.
   void tell_values(const Weights& weights, TensorSink& sink) const { model::tell_values(weights, model_, context_, table_, sink); }

@@ -347,6 +347,14 @@ Result<Weights> newer_weights(const Weights& older, const files::GgufFile& file,
   return weights;
 }
 
+Result<Weights> newer_values(const Weights& older, const files::GgufFile& file, const ModelShape& model, std::int32_t context,
+                             const kernels::KernelTable& table, const Packing& packing) {
+  TensorReader reader = reader_of(file, table, packing, true);
+  Weights weights = older;
+  if (auto error = read_values(reader, file, model, context, packing.stage, weights)) return *error;
+  return weights;
+}
+
 Result<Weights> check_weights(const files::GgufFile& file, const ModelShape& model, std::int32_t context, const kernels::KernelTable& table,
                               const Packing& packing) {
   TensorReader reader = reader_of(file, table, packing);

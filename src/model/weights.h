@@ -182,6 +182,10 @@ Result<Weights> newer_weights(const Weights& older, const files::GgufFile& file,
                               const kernels::KernelTable& table, kernels::ThreadTeam& team, const Packing& packing = {},
                               files::HugePages pages = files::HugePages::kTransparent);
 
+// The same without packing, for a process that has no matrices: of what is none, such as a head for classes.
+Result<Weights> newer_values(const Weights& older, const files::GgufFile& file, const ModelShape& model, std::int32_t context,
+                             const kernels::KernelTable& table, const Packing& packing = {});
+
 // Takes the values of tensors, one after the other.
 class TensorSink {
  public:

@@ -46,16 +46,15 @@ Result<NewerModel> read_newer_model(model::LanguageModel& model, const model::Lo
   if (!file) return file.error();
   const Result<model::NewerTensors> newer = model::newer_tensors(tensors, *file, source.partial);
   if (!newer) return newer.error();
-  if (model.passes() != nullptr) {
-    if (older.head.classes() > 0)
-      return Error{ErrorCode::kUnsupported, "weights of a model with a head for classes are not replaced where ranks compute it", {}};
-    auto copies = model.passes()->hand_out(**file, source.partial, *older.copies);
-    if (!copies) return copies.error();
-    return NewerModel{model.make_decoder(older.weights, std::move(*copies)), newer->digests};
-  }
   auto weights = model.newer_weights(*older.weights, newer->file);
   if (!weights) return weights.error();
-  return NewerModel{model.make_decoder(std::move(*weights)), newer->digests};
+  std::shared_ptr<const model::Copies> copies;
+  if (model.passes() != nullptr) {
+    auto handed_out = model.passes()->hand_out(**file, source.partial, *older.copies);
+    if (!handed_out) return handed_out.error();
+    copies = std::move(*handed_out);
+  }
+  return NewerModel{model.make_decoder(std::move(*weights), std::move(copies)), newer->digests};
 }
 
 }  // namespace
