@@ -28,6 +28,8 @@ class PassRunner {
 
   // To all who compute, or to none of them: an error of one is everybody's. Any thread, one at a time, while passes run.
   virtual Result<std::shared_ptr<const Copies>> hand_out(const Adapter& adapter) = 0;
+  // Its magnitudes, which are lengths yet, are divided by norms of the weights that these copies are. Likewise.
+  virtual Result<void> measure(Adapter& adapter, const Copies& weights) = 0;
   // A safetensors file of all or some tensors, the others being those of `older`.
   virtual Result<std::shared_ptr<const Copies>> hand_out(const files::ByteSource& tensors, bool partial, const Copies& older) = 0;
   // Of the weights that they have loaded. Once.

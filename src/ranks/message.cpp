@@ -48,6 +48,12 @@ void fields(Use&& use, auto& value) requires requires {
 
 template <class Use>
 void fields(Use&& use, auto& value) requires requires {
+  value.magnitudes;
+}
+{ use(value.parts), use(value.magnitudes); }
+
+template <class Use>
+void fields(Use&& use, auto& value) requires requires {
   value.picked;
 }
 {
@@ -89,6 +95,8 @@ void write(const Ready& value, Bytes& out) { write_fields(value, out); }
 void write(const LoadStage& value, Bytes& out) { write_fields(value, out); }
 void write(const Times& value, Bytes& out) { Writer{out}(value); }
 void write(const NewerWeights& value, Bytes& out) { Writer{out}(value); }
+void write(const Magnitudes& value, Bytes& out) { write_fields(value, out); }
+void write(std::uint64_t value, Bytes& out) { Writer{out}(value); }
 void write(const Moves& value, Bytes& out) { write_fields(value, out); }
 void write(const step::Pass& pass, const Uses& uses, Bytes& out) {
   Writer writer(out);
@@ -105,6 +113,8 @@ bool read(std::span<const std::byte> bytes, Ready& out) { return read_fields(byt
 bool read(std::span<const std::byte> bytes, LoadStage& out) { return read_fields(bytes, out); }
 bool read(std::span<const std::byte> bytes, Times& out) { return read_value(bytes, out); }
 bool read(std::span<const std::byte> bytes, NewerWeights& out) { return read_value(bytes, out); }
+bool read(std::span<const std::byte> bytes, Magnitudes& out) { return read_fields(bytes, out); }
+bool read(std::span<const std::byte> bytes, std::uint64_t& out) { return read_value(bytes, out); }
 bool read(std::span<const std::byte> bytes, Moves& out) { return read_fields(bytes, out); }
 bool read(std::span<const std::byte> bytes, step::Pass& pass, Uses& uses) {
   Reader reader(bytes);

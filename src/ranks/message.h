@@ -34,7 +34,8 @@ enum class Kind : std::uint32_t {
   kAdapter,  // server → ranks: adapter_image.h
   kWeights,  // server → ranks: newer ones; their tensors follow
   kTensors,  // server → ranks: a safetensors file
-  kTaken,    // rank → server: it has what kAdapter or kTensors brought
+  kLengths,  // server → ranks: a number of weights; an adapter as kAdapter brings it follows, whose magnitudes are lengths
+  kTaken,    // rank → server: it has what kAdapter or kTensors brought; after kLengths what it has the weights for
   kRefused,  // rank → server: it has not; a sentence
 };
 
@@ -114,6 +115,17 @@ struct NewerWeights {
   std::uint64_t is_partial = 0;
 };
 
+// Of an adapter's matrices some outputs each, and their magnitudes, one after the other.
+struct Magnitudes {
+  struct Part {
+    std::uint32_t matrix = 0;
+    std::uint32_t begin = 0;
+    std::uint32_t count = 0;
+  };
+  std::vector<Part> parts;
+  std::vector<float> magnitudes;
+};
+
 // Changes of blocks before a pass.
 struct Moves {
   struct Fork {
@@ -155,6 +167,8 @@ void write(const Moves& value, Bytes& out);
 void write(const BlockContents& value, Bytes& out);
 void write(const Wanted& value, Bytes& out);
 void write(const NewerWeights& value, Bytes& out);
+void write(const Magnitudes& value, Bytes& out);
+void write(std::uint64_t value, Bytes& out);
 void write(const step::Pass& pass, const Uses& uses, Bytes& out);
 void write(std::int32_t value, Bytes& out);
 
@@ -168,6 +182,8 @@ bool read(std::span<const std::byte> bytes, Moves& out);
 bool read(std::span<const std::byte> bytes, BlockContents& out);
 bool read(std::span<const std::byte> bytes, Wanted& out);
 bool read(std::span<const std::byte> bytes, NewerWeights& out);
+bool read(std::span<const std::byte> bytes, Magnitudes& out);
+bool read(std::span<const std::byte> bytes, std::uint64_t& out);
 bool read(std::span<const std::byte> bytes, step::Pass& pass, Uses& uses);
 bool read(std::span<const std::byte> bytes, std::int32_t& out);
 

@@ -267,7 +267,7 @@ void RankGroup::abandon() const {
 }
 
 // When an answer is missing, what comes later on these lines belongs to nothing that is asked: all of them end, which the watch tells.
-Result<void> RankGroup::hand_out(std::initializer_list<Parcel> parcels) {
+Result<void> RankGroup::hand_out(std::initializer_list<Parcel> parcels, std::vector<Bytes>* answers) {
   const auto gone = [this](Error error) {
     abandon();
     error.code = ErrorCode::kModelNotLoaded;
@@ -281,6 +281,7 @@ Result<void> RankGroup::hand_out(std::initializer_list<Parcel> parcels) {
     const auto message = receive_from(second_, rank, options_.load_limit);
     if (!message) return gone(message.error());
     const Bytes& sentence = (*message)->bytes;
+    if ((*message)->kind == Kind::kTaken && answers != nullptr) answers->push_back(sentence);
     if ((*message)->kind == Kind::kTaken || !taken) continue;
     taken = Error{ErrorCode::kUnsupported,
                   fmt::format("rank {}: {}", rank, std::string_view(reinterpret_cast<const char*>(sentence.data()), sentence.size())),

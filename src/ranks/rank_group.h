@@ -73,7 +73,8 @@ class RankGroup {
     Kind kind;
     std::span<const std::byte> bytes;
   };
-  Result<void> hand_out(std::initializer_list<Parcel> parcels);
+  // answers[rank] is what each has to say about it, if that is asked for.
+  Result<void> hand_out(std::initializer_list<Parcel> parcels, std::vector<Bytes>* answers = nullptr);
 
   // Whatever waits for a rank ends with an error, soon. Any thread.
   void abandon() const;

@@ -64,26 +64,43 @@ class SecondLine {
  private:
   void run() {
     while (const auto message = server_.receive({}, kMostHandedOut)) {
-      Result<void> taken = Error{ErrorCode::kInternal, "", {}};
+      Result<Bytes> taken = Error{ErrorCode::kInternal, "", {}};
       try {
         taken = take((*message)->kind, server_.take_bytes());
       } catch (const std::exception& error) {
         taken = Error{ErrorCode::kInternal, error.what(), {}};
       }
       const std::string sentence = taken ? "" : taken.error().message;
-      const std::span<const std::byte> bytes = std::as_bytes(std::span(sentence));
+      const std::span<const std::byte> bytes = taken ? std::span<const std::byte>(*taken) : std::as_bytes(std::span(sentence));
       if (!server_.send(taken ? Kind::kTaken : Kind::kRefused, bytes)) return;
     }
   }
 
-  Result<void> take(Kind kind, const Bytes& bytes) {
-    if (kind == Kind::kAdapter) return model_.take_adapter(bytes);
+  // What there is to answer.
+  Result<Bytes> take(Kind kind, const Bytes& bytes) {
+    if (kind == Kind::kAdapter) return nothing_of(model_.take_adapter(bytes));
+    if (kind == Kind::kLengths) return measure(bytes);
     NewerWeights what;
-    if (kind != Kind::kWeights || !read(bytes, what)) return Error{ErrorCode::kInternal, "what was handed out is not understood", {}};
+    if (kind != Kind::kWeights || !read(bytes, what)) return not_understood();
     const auto tensors = server_.receive({}, kMostHandedOut);
     if (!tensors) return tensors.error();
-    return model_.take_weights(what, files::owned_bytes(server_.take_bytes(), "the newer weights"));
+    return nothing_of(model_.take_weights(what, files::owned_bytes(server_.take_bytes(), "the newer weights")));
   }
+
+  Result<Bytes> measure(const Bytes& bytes) {
+    std::uint64_t weights = 0;
+    if (!read(bytes, weights)) return not_understood();
+    const auto adapter = server_.receive({}, kMostHandedOut);
+    if (!adapter) return adapter.error();
+    const Result<Magnitudes> measured = model_.measure(weights, server_.take_bytes());
+    if (!measured) return measured.error();
+    Bytes answer;
+    write(*measured, answer);
+    return answer;
+  }
+
+  static Error not_understood() { return {ErrorCode::kInternal, "what was handed out is not understood", {}}; }
+  static Result<Bytes> nothing_of(const Result<void>& taken) { return taken ? Result<Bytes>(Bytes()) : taken.error(); }
 
   Channel& server_;
   RankModel& model_;

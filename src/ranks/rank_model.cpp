@@ -2,6 +2,8 @@
 
 #include "kernels/numerics.h"
 #include "kernels/select.h"
+#include "model/adapters/magnitudes.h"
+#include "model/adapters/matrices.h"
 #include "model/families/families.h"
 #include "model/require.h"
 #include "model/rope.h"
@@ -94,6 +96,31 @@ Result<void> RankModel::take_adapter(std::span<const std::byte> image) {
   if (!received) return received.error();
   copies_.add(received->number, std::move(received->adapter));
   return {};
+}
+
+Result<Magnitudes> RankModel::measure(std::uint64_t weights, std::span<const std::byte> image) const {
+  const std::shared_ptr<const model::Decoder> decoder = copies_.decoder(weights);
+  if (decoder == nullptr) return Error{ErrorCode::kInternal, "magnitudes are about weights that are not there", {}};
+  const auto received = read_adapter(image, matrices_, parts_.table);
+  if (!received) return received.error();
+  Magnitudes own;
+  for (const model::ModelMatrix& base : model::matrices_of(parts_.shape, *decoder->weights)) {
+    const model::AdaptedMatrix* lengths = received->adapter->find(base.packed->number);
+    if (base.packed->data == nullptr || lengths == nullptr || lengths->magnitude.empty()) continue;
+    const std::int64_t outputs = base.packed->outputs;
+    if (std::ssize(lengths->magnitude) != outputs || lengths->low_rank.inputs != base.packed->inputs ||
+        lengths->low_rank.up_columns < outputs)
+      return Error{ErrorCode::kInternal, "an adapter does not fit the matrix that it names", {}};
+    const kernels::PanelRange panels = parts_.packing.share.panels(base.packed->panels());
+    const std::int64_t begin = std::min(outputs, panels.begin * kernels::kPanel), end = std::min(outputs, panels.end * kernels::kPanel);
+    model::AdaptedMatrix matrix = *lengths;
+    model::divide_by_norms(*base.packed, parts_.table, begin, end, matrix);
+    own.parts.push_back({.matrix = static_cast<std::uint32_t>(received->adapter->place[base.packed->number]),
+                         .begin = static_cast<std::uint32_t>(begin),
+                         .count = static_cast<std::uint32_t>(end - begin)});
+    own.magnitudes.insert(own.magnitudes.end(), matrix.magnitude.begin() + begin, matrix.magnitude.begin() + end);
+  }
+  return own;
 }
 
 Result<void> RankModel::take_weights(const NewerWeights& what, std::shared_ptr<const files::ByteSource> tensors) {

@@ -53,6 +53,8 @@ class RankModel {
 
   // What passes may use from then on. Another thread, one at a time.
   Result<void> take_adapter(std::span<const std::byte> image);
+  // Of such an adapter, whose magnitudes are lengths, those of the outputs that this rank has, for weights of that number.
+  Result<Magnitudes> measure(std::uint64_t weights, std::span<const std::byte> image) const;
   Result<void> take_weights(const NewerWeights& what, std::shared_ptr<const files::ByteSource> tensors);
 
   std::int32_t vocab() const { return parts_.shape.vocab; }

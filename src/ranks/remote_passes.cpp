@@ -101,6 +101,33 @@ Result<std::shared_ptr<const model::Copies>> RemotePasses::hand_out(const model:
   return copies;
 }
 
+// Each has the weights of some outputs. Of one that several have, all say the same.
+Result<void> RemotePasses::measure(model::Adapter& adapter, const model::Copies& weights) {
+  Bytes number, image;
+  write(weights.number, number);
+  write_adapter(0, adapter, image);
+  std::vector<Bytes> answers;
+  if (const Result<void> taken = group_->hand_out({{Kind::kLengths, number}, {Kind::kAdapter, image}}, &answers); !taken) return taken;
+  std::vector<std::vector<bool>> known;
+  for (const model::AdaptedMatrix& matrix : adapter.matrices) known.emplace_back(matrix.magnitude.size());
+  const Error refused{ErrorCode::kInternal, "ranks have said other magnitudes than an adapter has", {}};
+  for (const Bytes& answer : answers) {
+    Magnitudes said;
+    if (!read(answer, said)) return refused;
+    std::span<const float> left = said.magnitudes;
+    for (const auto& [index, begin, count] : said.parts) {
+      if (index >= known.size() || begin > known[index].size() || count > known[index].size() - begin || count > left.size())
+        return refused;
+      std::ranges::copy(left.first(count), adapter.matrices[index].magnitude.begin() + begin);
+      std::fill_n(known[index].begin() + begin, count, true);
+      left = left.subspan(count);
+    }
+  }
+  for (const std::vector<bool>& all : known)
+    if (std::ranges::find(all, false) != all.end()) return refused;
+  return {};
+}
+
 Result<std::shared_ptr<const model::Copies>> RemotePasses::hand_out(const files::ByteSource& tensors, bool partial,
                                                                     const model::Copies& older) {
   std::shared_ptr<const model::Copies> copies = std::make_shared<const RankCopy>(++handed_out_, forgotten_);

@@ -41,6 +41,7 @@ class RemotePasses final : public model::PassRunner {
   Result<std::shared_ptr<const model::Copies>> hand_out(const model::Adapter& adapter) override;
   Result<std::shared_ptr<const model::Copies>> hand_out(const files::ByteSource& tensors, bool partial,
                                                         const model::Copies& older) override;
+  Result<void> measure(model::Adapter& adapter, const model::Copies& weights) override;
   std::shared_ptr<const model::Copies> loaded() override;
   void run(const step::Pass& pass, const model::Decoder& decoder, const model::AdapterTable& adapters) override;
   model::Rows logits(std::int64_t begin, std::int64_t count) override;

@@ -8,6 +8,7 @@
 #include "ranks/rank_blocks.h"
 #include "ranks/rank_group.h"
 #include "ranks/rank_loop.h"
+#include "ranks/remote_passes.h"
 
 #include <array>
 #include <chrono>
@@ -440,6 +441,48 @@ TEST(RankGroups, ALoadTellsItsProgressAndCanBeGivenUp) {
       listen, options);
   EXPECT_THROW((void)ranks.group->set_up({}), GivenUp);
   EXPECT_THAT(stages, testing::Contains("weights 1/4"));
+}
+
+TEST(RankGroups, RefuseRanksWhoseBitsWouldDiffer) {
+  const auto says = [](const char* isa, std::int32_t kv_type) {
+    return [ready = Ready{.isa = isa, .kv_type = kv_type, .weight_bytes = 10}](Channel& channel) {
+      (void)channel.receive();
+      say(channel, Kind::kReady, ready);
+      listen(channel);
+    };
+  };
+  const auto of = [&](const char* isa, std::int32_t kv_type) { return TwoRanks(says("avx2", 1), says(isa, kv_type)).group->set_up({}); };
+  EXPECT_TRUE(of("avx2", 1));
+  const auto tier = of("avx512", 1), type = of("avx2", 3);
+  ASSERT_TRUE(tier.has_error());
+  EXPECT_EQ(tier.error().code, ErrorCode::kUnsupported);
+  EXPECT_THAT(tier.error().message, testing::HasSubstr("rank 0 computes as avx2 and rank 1 as avx512"));
+  EXPECT_TRUE(type.has_error());
+}
+
+TEST(RankGroups, PutMagnitudesTogetherThatFitAnAdapter) {
+  const auto says = [](const Magnitudes& own) {
+    return [own](Channel& channel) {
+      (void)channel.receive();
+      (void)channel.receive();
+      say(channel, Kind::kTaken, own);
+      listen(channel);
+    };
+  };
+  const auto measured = [&](const Magnitudes& first, const Magnitudes& second) {
+    TwoRanks ranks({listen, says(first)}, {listen, says(second)});
+    RemotePasses passes(std::move(ranks.group), 100);
+    model::Adapter adapter;
+    adapter.matrices.resize(2);
+    adapter.matrices[1].magnitude = {1.0F, 2.0F, 3.0F};
+    const Result<void> done = passes.measure(adapter, *passes.loaded());
+    return done ? adapter.matrices[1].magnitude : std::vector<float>();
+  };
+  EXPECT_EQ(measured({{{1, 0, 2}}, {4.0F, 5.0F}}, {{{1, 2, 1}}, {6.0F}}), (std::vector<float>{4.0F, 5.0F, 6.0F}));
+  EXPECT_EQ(measured({{{1, 0, 2}}, {4.0F, 5.0F}}, {}), std::vector<float>()) << "one is missing";
+  EXPECT_EQ(measured({{{1, 0, 2}}, {4.0F, 5.0F}}, {{{1, 2, 2}}, {6.0F, 7.0F}}), std::vector<float>()) << "one more than there are";
+  EXPECT_EQ(measured({{{1, 0, 3}}, {4.0F, 5.0F}}, {}), std::vector<float>()) << "a value is missing";
+  EXPECT_EQ(measured({{{2, 0, 1}}, {4.0F}}, {}), std::vector<float>()) << "of no matrix";
 }
 
 TEST(RankGroups, OneThatSaysNothingWhileItLoadsIsLostThoughOthersDo) {

@@ -7,7 +7,7 @@ import path from "node:path";
 import { test } from "node:test";
 import { serve, temporaryFolder } from "./support/processes.mjs";
 import { collect, events, eventually, frees_everything, metric, metrics, post, story } from "./support/client.mjs";
-import { config, safetensors, tensors_of, write_adapter } from "./support/adapters.mjs";
+import { safetensors, write_adapter, write_dora } from "./support/adapters.mjs";
 
 const width = 512;
 const wish = { prompt: story, max_tokens: 24, temperature: 0, ignore_eos: true };
@@ -192,16 +192,6 @@ test("rollouts with reviews while the weights are replaced in all modes", async 
   assert.equal(await metric(server.url, "braid_engine_step_retries_total"), 0, "no step named weights that had gone");
   await frees_everything(server.url);
 });
-
-function write_dora(folder) {
-  const tensors = tensors_of(1);
-  for (let layer = 0; layer < 8; ++layer)
-    for (const module of ["self_attn.q_proj", "mlp.down_proj"])
-      tensors[`base_model.model.model.layers.${layer}.${module}.lora_magnitude_vector`] = { shape: [width], values: numbers(layer, width, 0.5) };
-  mkdirSync(folder);
-  writeFileSync(path.join(folder, "adapter_config.json"), JSON.stringify({ ...config, use_dora: true }));
-  writeFileSync(path.join(folder, "adapter_model.safetensors"), safetensors(tensors));
-}
 
 // A matrix that they are the lengths of the rows of.
 const projection = (seed) => ({ "blk.3.attn_q.weight": { shape: [width, width], values: numbers(seed, width * width, -0.5).map((value) => value / 8) } });

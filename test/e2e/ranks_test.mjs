@@ -5,7 +5,7 @@ import path from "node:path";
 import { test } from "node:test";
 import { braid, serve, sourceFolder, temporaryFolder } from "./support/processes.mjs";
 import { collect, eventually, metric, post } from "./support/client.mjs";
-import { safetensors, write_adapter } from "./support/adapters.mjs";
+import { safetensors, write_adapter, write_dora } from "./support/adapters.mjs";
 import { isThere, processorTime, ranksOf, restarted } from "./support/ranks.mjs";
 import { recurrentModel } from "./support/recurrent_model.mjs";
 
@@ -100,6 +100,7 @@ test("what one process has written to disk is found by ranks, and the other way 
 test("adapters and newer weights are on all ranks, as they are on one process", async (t) => {
   const folder = temporaryFolder(t);
   ["one", "two"].forEach((name, i) => write_adapter(path.join(folder, name), i + 1));
+  write_dora(path.join(folder, "lengths"), 3);  // whose magnitudes follow from weights, of which each rank has a part
   const options = [demo, ...modest, "--adapter-dir", folder, "--lora", `one=${path.join(folder, "one")}`];
   const [alone, ranks] = [await serve(t, options), await serve(t, [...options, "--ranks", "2"])];
   const both = async (what) => assert.deepEqual(await what(ranks), await what(alone));
@@ -117,7 +118,8 @@ test("adapters and newer weights are on all ranks, as they are on one process", 
   await both(asks({ model: "one" }));
   await both((server) => loads(server, { lora_name: "two", lora_path: path.join(folder, "two") }));
   await both(asks({ adapter: [{ name: "one", scale: 0.5 }, { name: "two", scale: -0.75 }] }));
-  await both((server) => Promise.all(["one", "two", "demo-q8_0"].map((model) => asks({ model })(server))));
+  await both((server) => loads(server, { lora_name: "lengths", lora_path: path.join(folder, "lengths") }));
+  await both((server) => Promise.all(["one", "two", "lengths", "demo-q8_0"].map((model) => asks({ model })(server))));
 
   const norm = (value) => safetensors({ "output_norm.weight": { shape: [512], values: Array(512).fill(0).map((_, i) => value + i / 512) } }, { partial: "true" });
   const update = async (server, body) => {
@@ -125,7 +127,7 @@ test("adapters and newer weights are on all ranks, as they are on one process", 
     const { revision, error } = await response.json();
     return [response.status, revision, error?.message];
   };
-  const before = await asks({})(ranks);
+  const [before, lengths_of_file] = [await asks({})(ranks), await asks({ model: "lengths" })(ranks)];
   const stream = post(`${ranks.url}/v1/completions`, wish(1, { max_tokens: 300, stream: true })).then(collect);
   await both((server) => update(server, norm(0.5)));
   assert.equal((await stream).error, null, "a stream goes on beside the newer weights");
@@ -133,6 +135,11 @@ test("adapters and newer weights are on all ranks, as they are on one process", 
   for (const model of ["one", "demo-q8_0"]) await both(asks({ model }));
   await both((server) => update(server, norm(0.25)));
   await both(asks({ model: "two" }));
+  const lengths = await asks({ model: "lengths" })(ranks);
+  const matrix = { shape: [512, 512], values: Array.from({ length: 512 * 512 }, (_, i) => Math.sin(i) / 16) };
+  await both((server) => update(server, safetensors({ "blk.3.attn_q.weight": matrix }, { partial: "true" })));
+  await both(asks({ model: "lengths" }));
+  assert.notDeepEqual(await asks({ model: "lengths" })(ranks), lengths, "they were made anew");
   await both((server) => update(server, safetensors({ nothing: { shape: [1], values: [1] } }, { partial: "true" })));
   await both(asks({}));
 
@@ -141,6 +148,7 @@ test("adapters and newer weights are on all ranks, as they are on one process", 
   await restarted(ranks, lost);
   assert.notDeepEqual(await asks({ model: "two" })(ranks), await asks({})(ranks), "the new group has the adapters");
   assert.deepEqual(await asks({})(ranks), before, "and the weights of the file");
+  assert.deepEqual(await asks({ model: "lengths" })(ranks), lengths_of_file, "and the magnitudes for them");
 });
 
 test("a rank that is lost ends what runs, and the group serves again", async (t) => {

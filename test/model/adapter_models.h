@@ -119,7 +119,7 @@ struct RandomAdapter {
   bool half = false;
   bool magnitudes = false;
 
-  std::shared_ptr<const Adapter> build(const LanguageModel& model, const kernels::KernelTable& table) const {
+  std::shared_ptr<const Adapter> build(const LanguageModel& model, const kernels::KernelTable& table, const Measure& measure = {}) const {
     std::mt19937 random(seed);
     StoredAdapter stored{.name = "random", .sources = {}, .matrices = {}};
     std::vector<std::vector<std::byte>> owned;
@@ -149,7 +149,7 @@ struct RandomAdapter {
       matrix.up = tensor({outputs, rank}, 0.0F, 0.1F, half);
       if (magnitudes && is_product) matrix.magnitude = tensor({outputs}, 1.0F, 0.1F, false);
     }
-    return build_adapter(stored, model.shape(), *model.first()->weights, table).value();
+    return build_adapter(stored, model.shape(), *model.first()->weights, table, measure).value();
   }
 };
 

@@ -58,9 +58,12 @@ Result<model::PeftFolder> read_of_encoder(const WeightSource& source, const Load
   return source.partial ? completed(std::move(*folder), previous) : folder;
 }
 
-Result<LoadedAdapter> make(const Result<model::StoredAdapter>& stored, const AdapterBase& base, const model::Weights& weights) {
+Result<LoadedAdapter> make(const Result<model::StoredAdapter>& stored, const AdapterBase& base, const model::Decoder& decoder) {
   if (!stored) return as_refusal(stored.error());
-  auto adapter = model::build_adapter(*stored, base.model.shape(), weights, base.table);
+  model::Measure measure;
+  if (model::PassRunner* passes = base.model.passes(); passes != nullptr)
+    measure = [passes, &decoder](model::Adapter& lengths) { return passes->measure(lengths, *decoder.copies); };
+  auto adapter = model::build_adapter(*stored, base.model.shape(), *decoder.weights, base.table, measure);
   if (!adapter) return as_refusal(adapter.error());
   LoadedAdapter loaded{std::move(*adapter), stored->config, stored->sources.front()};
   if (const Result<void> handed_out = hand_out(loaded, base); !handed_out) return handed_out.error();
@@ -69,13 +72,13 @@ Result<LoadedAdapter> make(const Result<model::StoredAdapter>& stored, const Ada
 
 }  // namespace
 
-Result<LoadedAdapter> remake_adapter(const LoadedAdapter& loaded, const AdapterBase& base, const model::Weights& weights) {
-  return make(model::read_peft_tensors(loaded.config, loaded.tensors, {base.model.shape(), base.folder}), base, weights);
+Result<LoadedAdapter> remake_adapter(const LoadedAdapter& loaded, const AdapterBase& base, const model::Decoder& decoder) {
+  return make(model::read_peft_tensors(loaded.config, loaded.tensors, {base.model.shape(), base.folder}), base, decoder);
 }
 
 Result<LoadedAdapter> load_adapter(const WeightSource& source, const LoadedAdapter* previous, const AdapterBase& base,
-                                   const model::Weights& weights) {
-  return make(read(source, previous, {base.model.shape(), base.folder}), base, weights);
+                                   const model::Decoder& decoder) {
+  return make(read(source, previous, {base.model.shape(), base.folder}), base, decoder);
 }
 
 Result<LoadedAdapter> load_adapter(const WeightSource& source, const LoadedAdapter* previous, const model::AdaptedEncoder& base) {

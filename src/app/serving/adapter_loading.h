@@ -32,12 +32,12 @@ struct LoadedAdapter {
 };
 
 // The same adapter for other weights of the base, where it follows from them. Any thread.
-Result<LoadedAdapter> remake_adapter(const LoadedAdapter& loaded, const AdapterBase& base, const model::Weights& weights);
+Result<LoadedAdapter> remake_adapter(const LoadedAdapter& loaded, const AdapterBase& base, const model::Decoder& decoder);
 
 // Any thread. `previous`: the revision that a source of tensors alone belongs to; null: there is none. Errors of files are kInvalidArgument.
-// `weights`: of the base. Where others compute it, each of them has the adapter then.
+// `decoder`: of the base. Where others compute it, each of them has the adapter then.
 Result<LoadedAdapter> load_adapter(const WeightSource& source, const LoadedAdapter* previous, const AdapterBase& base,
-                                   const model::Weights& weights);
+                                   const model::Decoder& decoder);
 
 // Likewise for a base that reads whole texts.
 Result<LoadedAdapter> load_adapter(const WeightSource& source, const LoadedAdapter* previous, const model::AdaptedEncoder& base);

@@ -126,7 +126,7 @@ asio::awaitable<Result<AdapterFacts>> ModelAdapters::load(std::string name, Weig
   const std::string path = source.path.empty() && before != nullptr ? before->facts.path : source.path;
   auto making = [](WeightSource from, std::shared_ptr<const LoadedAdapter> older, AdapterBase base,
                    std::shared_ptr<const model::Decoder> decoder) -> asio::awaitable<Result<LoadedAdapter>> {
-    co_return load_adapter(from, older.get(), base, *decoder->weights);
+    co_return load_adapter(from, older.get(), base, *decoder);
   };
   asio::awaitable<Result<LoadedAdapter>> made = making(std::move(source), previous, base_, revisions_.base().decoder);
   Result<LoadedAdapter> loaded = co_await asio::co_spawn(workers_, std::move(made), asio::use_awaitable);
@@ -215,8 +215,7 @@ asio::awaitable<Result<ModelAdapters::Remade>> ModelAdapters::remake(std::shared
     for (auto& each : older) {
       // Once for all names that it has.
       const auto same = std::ranges::find_if(remade, [&](const auto& known) { return known.first->adapter == each->adapter; });
-      Result<LoadedAdapter> made =
-          same == remade.end() ? remake_adapter(*each, base, *decoder->weights) : Result<LoadedAdapter>(*same->second);
+      Result<LoadedAdapter> made = same == remade.end() ? remake_adapter(*each, base, *decoder) : Result<LoadedAdapter>(*same->second);
       if (!made) co_return made.error();
       remade.emplace_back(std::move(each), std::make_shared<const LoadedAdapter>(std::move(*made)));
     }

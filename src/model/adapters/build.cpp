@@ -1,10 +1,10 @@
 #include "model/adapters/build.h"
 
 #include "kernels/half.h"
+#include "model/adapters/magnitudes.h"
 #include "model/adapters/matrices.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -48,8 +48,8 @@ struct AdaptedPair {
 
 class AdapterBuilder {
  public:
-  AdapterBuilder(const StoredAdapter& stored, const Weights& weights, const kernels::KernelTable& table)
-      : stored_(stored), weights_(weights), table_(table), adapter_(std::make_shared<Adapter>()) {}
+  AdapterBuilder(const StoredAdapter& stored, const Weights& weights, const kernels::KernelTable& table, const Measure& measure)
+      : stored_(stored), weights_(weights), table_(table), measure_(measure), adapter_(std::make_shared<Adapter>()) {}
 
   Result<std::shared_ptr<const Adapter>> build(const ModelShape& model) {
     const std::vector<ModelMatrix> all = matrices_of(model, weights_);
@@ -63,6 +63,8 @@ class AdapterBuilder {
     adapter_->place.assign(weights_.matrices + 1, -1);
     for (const AdaptedPair& pair : pairs_) fill(pair);
     if (error_) return *error_;
+    if (lacks_norms_)
+      if (const Result<void> measured = measure_(*adapter_); !measured) return measured.error();
     adapter_->revision = stored_.revision();
     return std::shared_ptr<const Adapter>(std::move(adapter_));
   }
@@ -194,7 +196,7 @@ class AdapterBuilder {
       adapter_->widest = std::max(adapter_->widest, matrix.low_rank.down_stride);
     }
     fill_biases(pair, matrix.bias);
-    if (!pair.stored->magnitude.empty()) fill_magnitude(pair, matrix.magnitude);
+    if (!pair.stored->magnitude.empty()) fill_magnitude(pair, matrix);
     if (!pair.stored->replacement.empty()) fill_replacement(pair, matrix.replacement);
   }
 
@@ -275,48 +277,20 @@ class AdapterBuilder {
     }
   }
 
-  // magnitude / |W + scale up down|, of each output.
-  void fill_magnitude(const AdaptedPair& pair, std::vector<float>& magnitude) {
+  // What is divided by norms of the base's weights is left as lengths where these are not here.
+  void fill_magnitude(const AdaptedPair& pair, AdaptedMatrix& matrix) {
     const StoredMatrix& stored = *pair.stored;
-    if (pair.base->packed->data == nullptr)
-      return fail(ErrorCode::kUnsupported, stored.magnitude.name,
-                  "magnitudes (DoRA) follow from the weights, which are not in this process (--ranks)");
     if (!stored.up_bias.empty())
       return fail(ErrorCode::kUnsupported, stored.up_bias.name, "this build takes no bias of a product beside magnitudes");
     const std::vector<float> lengths = values_of(stored.magnitude);
-    const std::int64_t inputs = pair.inputs();
-    const std::int64_t stride = kernels::whole_column_groups(inputs);
-    const std::int64_t rank = pair.rank();
-    std::vector<float> down(static_cast<std::size_t>(rank * stride));
-    std::vector<float> row(static_cast<std::size_t>(stride));
-    for (std::int64_t r = 0; r < rank; ++r) {
-      stored.down.read_row(r, row.data());
-      for (std::int64_t i = 0; i < inputs; ++i)
-        down[static_cast<std::size_t>(r * stride + i)] =
-            row[static_cast<std::size_t>(stored.columns.empty() ? i : stored.columns[static_cast<std::size_t>(i)])];
-    }
-    std::vector<float> up(static_cast<std::size_t>(rank));
-    std::vector<float> sum(static_cast<std::size_t>(stride));
-    magnitude.resize(static_cast<std::size_t>(pair.outputs()));
-    for (std::int64_t output = 0; output < pair.outputs(); ++output) {
-      const float factor = pair.factor(output);
-      stored.up.read_row(pair.row(output), up.data());
-      std::ranges::transform(up, up.begin(), [&](float value) { return value * factor * stored.scale; });
-      table_.column_sums({.x = {up.data()},
-                          .weights = reinterpret_cast<const std::byte*>(down.data()),
-                          .rows = rank,
-                          .stride = stride,
-                          .out = {sum.data()}},
-                         0, stride);
-      table_.unpack_row(*pair.base->packed, output, row.data());
-      double squares = 0.0;
-      for (std::int64_t i = 0; i < inputs; ++i) {
-        const double value = double{row[static_cast<std::size_t>(i)]} + sum[static_cast<std::size_t>(i)];
-        squares += value * value;
-      }
-      const float length = lengths[static_cast<std::size_t>(pair.row(output))] * factor;
-      magnitude[static_cast<std::size_t>(output)] = squares > 0.0 ? static_cast<float>(length / std::sqrt(squares)) : 0.0F;
-    }
+    matrix.magnitude.resize(static_cast<std::size_t>(pair.outputs()));
+    for (std::int64_t output = 0; output < pair.outputs(); ++output)
+      matrix.magnitude[static_cast<std::size_t>(output)] = lengths[static_cast<std::size_t>(pair.row(output))] * pair.factor(output);
+    if (pair.base->packed->data != nullptr) return divide_by_norms(*pair.base->packed, table_, 0, pair.outputs(), matrix);
+    if (!measure_)
+      return fail(ErrorCode::kUnsupported, stored.magnitude.name,
+                  "magnitudes (DoRA) follow from the weights, which are not in this process");
+    lacks_norms_ = true;
   }
 
   void fill_replacement(const AdaptedPair& pair, kernels::PackedMatrix& replacement) {
@@ -331,7 +305,9 @@ class AdapterBuilder {
   const StoredAdapter& stored_;
   const Weights& weights_;
   const kernels::KernelTable& table_;
+  const Measure& measure_;
   std::shared_ptr<Adapter> adapter_;
+  bool lacks_norms_ = false;
   std::vector<AdaptedPair> pairs_;
   std::size_t used_ = 0;
   std::optional<Error> error_;
@@ -340,8 +316,8 @@ class AdapterBuilder {
 }  // namespace
 
 Result<std::shared_ptr<const Adapter>> build_adapter(const StoredAdapter& stored, const ModelShape& model, const Weights& weights,
-                                                     const kernels::KernelTable& table) {
-  return AdapterBuilder(stored, weights, table).build(model);
+                                                     const kernels::KernelTable& table, const Measure& measure) {
+  return AdapterBuilder(stored, weights, table, measure).build(model);
 }
 
 }  // namespace braid::model

@@ -8,12 +8,17 @@
 #include "model/model_shape.h"
 #include "model/weights.h"
 
+#include <functional>
 #include <memory>
 
 namespace braid::model {
 
-// Any thread; the base is immutable. kBadFile or kUnsupported: a sentence that names the tensor, what was found and what the base has.
+// Divides magnitudes, which are lengths yet, by norms of weights that others have.
+using Measure = std::function<Result<void>(Adapter& adapter)>;
+
+// Any thread; the base is immutable. `measure` is called where magnitudes want weights that are not in this process; none: they are refused.
+// kBadFile or kUnsupported: a sentence that names the tensor, what was found and what the base has.
 Result<std::shared_ptr<const Adapter>> build_adapter(const StoredAdapter& stored, const ModelShape& model, const Weights& weights,
-                                                     const kernels::KernelTable& table);
+                                                     const kernels::KernelTable& table, const Measure& measure = {});
 
 }  // namespace braid::model

@@ -64,6 +64,18 @@ export function write_adapter(folder, seed, size) {
   return folder;
 }
 
+// The same with magnitudes.
+export function write_dora(folder, seed = 1) {
+  const tensors = tensors_of(seed);
+  const draw = numbers(seed + 1000);
+  for (let layer = 0; layer < layers; ++layer)
+    for (const module of ["self_attn.q_proj", "mlp.down_proj"])
+      tensors[`base_model.model.model.layers.${layer}.${module}.lora_magnitude_vector`] = { shape: [width], values: Array.from({ length: width }, () => 1 + draw.next().value / 2) };
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(path.join(folder, "adapter_config.json"), JSON.stringify({ ...config, use_dora: true }));
+  writeFileSync(path.join(folder, "adapter_model.safetensors"), safetensors(tensors));
+}
+
 // A GGUF adapter of the matrices of F32 that have a pair "<name>.lora_a" and "<name>.lora_b", as llama.cpp's converter writes it.
 export function gguf_adapter(tensors, alpha) {
   const u32 = (value) => { const bytes = Buffer.alloc(4); bytes.writeUInt32LE(value); return bytes; };
