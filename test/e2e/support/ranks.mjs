@@ -35,6 +35,6 @@ export async function restarted(server, before) {
   await eventually("there are new ranks", () => {
     const now = ranksOf(server);
     return now.length === before.length && now.every((pid) => !before.includes(pid));
-  }, 120);
-  await eventually("ready again", async () => (await fetch(`${server.url}/readyz`)).status === 200, 120);
+  }, 240);
+  await eventually("ready again", async () => (await fetch(`${server.url}/readyz`)).status === 200, 240);
 }
