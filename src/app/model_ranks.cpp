@@ -2,6 +2,7 @@
 
 #include "app/embedded_model.h"
 #include "app/host_list.h"
+#include "kernels/memory_nodes.h"
 #include "model/families/families.h"
 
 #include <algorithm>
@@ -87,6 +88,7 @@ Result<StartedRanks> start_ranks(const ModelOptions& options, const files::GgufF
     group.hostfile = std::move(hosts->file);
     group.hosts = std::move(hosts->hosts);
   }
+  if (options.ranks.are_threads()) group.nodes = kernels::memory_nodes();
   if (!options.ranks.listen.empty()) group.listen = options.ranks.listen;
   auto started = ranks::RankGroup::start(group);
   if (!started) return started.error();

@@ -37,7 +37,9 @@ struct RankOptions {
   model::Share share() const { return {.rank = 0, .ranks = count / stages}; }
   model::Stage stage() const { return {.index = stages - 1, .count = stages}; }
 
-  // Processes of this machine that each take what a model of its share does; 0: all are elsewhere.
+  // Of this process, which need no MPI; a relay of stages does.
+  bool are_threads() const { return on_nodes && hostfile.empty() && stages == 1; }
+  // Processes of this machine, or threads of this one, that each take what a model of its share does; 0: all are elsewhere.
   std::int32_t count_here() const { return hostfile.empty() ? count : 0; }
 };
 

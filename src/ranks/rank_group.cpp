@@ -108,10 +108,20 @@ Result<std::unique_ptr<RankGroup>> RankGroup::start(const GroupOptions& options)
   if (!listener) return listener.error();
   const Result<std::string> key = make_key();
   if (!key) return key.error();
+  if (!options.nodes.empty()) return start_here(options, *listener, *key);
   auto job = ChildProcess::start(command_of(options), environment_of(listener->address(), *key, options));
   if (!job) return Error{job.error().code, job.error().message + " (Debian: apt-get install openmpi-bin)", {}};
   std::unique_ptr<RankGroup> group(new RankGroup(options, std::move(*job)));
   if (const Result<void> admitted = group->admit_all(*listener, *key); !admitted) return admitted.error();
+  return group;
+}
+
+Result<std::unique_ptr<RankGroup>> RankGroup::start_here(const GroupOptions& options, Listener& listener, const std::string& key) {
+  std::unique_ptr<RankGroup> group(new RankGroup(options, {}));
+  auto local = LocalRanks::start(options.ranks, options.nodes, listener.address(), key);
+  if (!local) return local.error();
+  group->local_ = std::move(*local);
+  if (const Result<void> admitted = group->admit_all(listener, key); !admitted) return admitted.error();
   return group;
 }
 

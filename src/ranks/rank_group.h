@@ -5,6 +5,7 @@
 #include "files/progress.h"
 #include "ranks/channel.h"
 #include "ranks/child_process.h"
+#include "ranks/local_ranks.h"
 #include "ranks/message.h"
 #include "ranks/rank_watch.h"
 #include "ranks/seat.h"
@@ -26,6 +27,7 @@ struct GroupOptions {
   std::int32_t ranks = 2;
   std::int32_t stages = 1;
   bool on_nodes = false;                           // each stays on a memory node of its machine, the next one on the next
+  std::vector<std::vector<int>> nodes = {};        // processors of memory nodes for threads of this process; none: mpirun starts ranks
   std::string hostfile = {};                       // as mpirun takes it; empty: all on this machine
   std::string hosts = {};                          // "a:1,b:1" instead of a hostfile
   std::string listen = "127.0.0.1:0";              // where ranks reach the server; with a hostfile an address that other machines see
@@ -41,7 +43,7 @@ struct GroupOptions {
 // One thread at a time: the one that loads, then the strand; but for what says otherwise.
 class RankGroup {
  public:
-  // Returns when all ranks have come. kIo: mpirun or a rank did not start, with what to look at.
+  // Returns when all ranks have come. kIo: mpirun or a rank did not start, with what to look at. Threads of this process are in one stage.
   static Result<std::unique_ptr<RankGroup>> start(const GroupOptions& options);
   // Of ranks that somebody else has started and that know this key.
   static Result<std::unique_ptr<RankGroup>> admit(Listener& listener, const std::string& key, const GroupOptions& options);
@@ -85,6 +87,7 @@ class RankGroup {
  private:
   using Tick = std::function<void()>;
 
+  static Result<std::unique_ptr<RankGroup>> start_here(const GroupOptions& options, Listener& listener, const std::string& key);
   RankGroup(GroupOptions options, std::optional<ChildProcess> job) : options_(std::move(options)), job_(std::move(job)) {}
 
   Result<void> admit_all(Listener& listener, const std::string& key);
@@ -96,9 +99,10 @@ class RankGroup {
   Error lost(std::size_t rank, const std::string& why);
 
   const GroupOptions options_;
-  std::optional<ChildProcess> job_;  // mpirun
-  std::vector<Channel> channels_;    // of passes, by rank
-  std::vector<Channel> second_;      // likewise, of what is handed out
+  std::optional<ChildProcess> job_;    // mpirun
+  std::unique_ptr<LocalRanks> local_;  // or threads
+  std::vector<Channel> channels_;      // of passes, by rank
+  std::vector<Channel> second_;        // likewise, of what is handed out
   RankWatch watch_;
   std::vector<Times> times_;
   std::atomic<bool> is_sound_{false};  // all have loaded, and none is lost
