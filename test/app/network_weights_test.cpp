@@ -1,9 +1,6 @@
 // Updates of a network's weights: whatever fails on the way, the old ones stay live.
-#include "app/serving/network_weights.h"
-
 #include "app/serving/turns.h"
-#include "files/safetensors.h"
-#include "kernels/select.h"
+#include "app/updated_network.h"
 #include "model/stored_values.h"
 
 #include <boost/asio/bind_cancellation_slot.hpp>
@@ -23,28 +20,11 @@ namespace {
 
 namespace asio = boost::asio;
 
-const char kFolder[] = BRAID_SOURCE_DIR "/test/model/reference/networks/mlp";
-
 std::string text_of(const std::vector<std::byte>& bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
-struct Updates : testing::Test {
-  asio::io_context loop;
-  sched::ComputeStrand strand{loop};
-  kernels::ThreadTeam team{1};
-  asio::thread_pool workers{1};
-  LoadedNetwork loaded = load_network(kFolder, "mlp", kernels::best_kernel_table(), kernels::WeightType::kF32).value();
-  const std::shared_ptr<const files::ByteSource> first = loaded.first.tensors;
-  NetworkPredictor predictor{loop, strand, loaded.first.network, team, {.most_waiting = 100}};
-  ServedNetwork served{.id = "mlp", .created = 1, .parameters = 0, .revision = loaded.first.digest, .predictor = &predictor};
-  std::unique_ptr<NetworkWeights> weights =
-      std::make_unique<NetworkWeights>(workers, predictor, loaded.base, std::move(loaded.first), served);
-
+struct Updates : testing::Test, test::UpdatedNetwork {
   // What an update comes to when `changed` has been at the tensors.
-  Result<WeightFacts> update(const std::function<void(files::SafeTensors&)>& changed, bool partial = false) {
-    files::SafeTensors tensors = files::parse_safetensors(first->bytes()).value();
-    changed(tensors);
-    return update_from({.path = {}, .tensors = text_of(files::write_safetensors(tensors)), .partial = partial, .checksum = {}});
-  }
+  Result<WeightFacts> update(const std::function<void(files::SafeTensors&)>& changed) { return update_from(source(changed)); }
   Result<WeightFacts> update_from(WeightSource source, UpdateMode mode = UpdateMode::kFinish) {
     Result<WeightFacts> outcome = Error{ErrorCode::kInternal, "it did not end", {}};
     asio::co_spawn(
@@ -58,32 +38,8 @@ struct Updates : testing::Test {
     loop.run();
     return outcome;
   }
-  std::unique_ptr<PendingPrediction> ask() {
-    Tensor x = Tensor::zeros(ElementType::kFloat32, {1, 7});
-    for (std::size_t i = 0; i < 7; ++i) x.floats[i] = 0.5F * static_cast<float>(i) - 1.0F;
-    return predictor.submit({std::move(x)}, {0, 3}, 0).value();
-  }
-  static std::vector<float> numbers_of(PendingPrediction& ticket) {
-    const std::vector<Tensor> outputs = ticket.try_take()->value();
-    std::vector<float> all = outputs[0].floats;
-    all.insert(all.end(), outputs[1].floats.begin(), outputs[1].floats.end());
-    return all;
-  }
-  std::vector<float> answer() {
-    const auto ticket = ask();
-    loop.restart();
-    loop.run();
-    return numbers_of(*ticket);
-  }
   // Another revision, which is not live yet.
-  static NetworkRevision another() {
-    LoadedNetwork network = load_network(kFolder, "mlp", kernels::best_kernel_table(), kernels::WeightType::kF32).value();
-    files::SafeTensors tensors = files::parse_safetensors(network.first.tensors->bytes()).value();
-    const std::vector<float> values(20, 3.0F);
-    tensors.tensors["value.weight"].bytes = std::as_bytes(std::span(values));
-    const WeightSource source{.path = {}, .tensors = text_of(files::write_safetensors(tensors)), .checksum = {}};
-    return newer_revision(network.base, network.first, source).value();
-  }
+  NetworkRevision another() const { return newer_revision(base, first, source(3.0F)).value(); }
 };
 
 TEST_F(Updates, WhateverFailsLeavesTheOldOnesLive) {
@@ -110,7 +66,7 @@ TEST_F(Updates, WhateverFailsLeavesTheOldOnesLive) {
     EXPECT_NE(outcome.error().message.find(message), std::string::npos) << outcome.error().message;
     EXPECT_EQ(answer(), before) << message;
   }
-  const std::string whole = text_of(files::write_safetensors(files::parse_safetensors(first->bytes()).value()));
+  const std::string whole = text_of(files::write_safetensors(files::parse_safetensors(first.tensors->bytes()).value()));
   EXPECT_EQ(update_from({.path = "/nothing/there", .tensors = {}, .partial = false, .checksum = {}}).error().code, ErrorCode::kNotFound);
   EXPECT_FALSE(update_from({.path = {}, .tensors = whole, .partial = false, .checksum = "sha256:0"}));
   EXPECT_FALSE(update_from({.path = {}, .tensors = whole.substr(0, whole.size() - 1), .partial = false, .checksum = {}}));
@@ -172,7 +128,7 @@ TEST_F(Updates, PredictionsThatWaitEndWhereTheyAreAborted) {
 }
 
 TEST_F(Updates, TakeAnyMode) {
-  const std::string whole = text_of(files::write_safetensors(files::parse_safetensors(first->bytes()).value()));
+  const std::string whole = text_of(files::write_safetensors(files::parse_safetensors(first.tensors->bytes()).value()));
   for (const UpdateMode mode : {UpdateMode::kFinish, UpdateMode::kKeep, UpdateMode::kAbort})
     EXPECT_TRUE(update_from({.path = {}, .tensors = whole, .partial = false, .checksum = {}}, mode));
 }
