@@ -137,18 +137,24 @@ void NetworkPredictor::replace(std::shared_ptr<const model::Network> network, co
   network_ = std::move(network);
   if (mode == UpdateMode::kFinish) return;
   if (mode == UpdateMode::kKeep) {
-    newer_ = {network_, revision};
-    for (const auto& [rank, prediction] : waiting_) renew(*prediction);
-  } else {
-    replaced_ = Error{ErrorCode::kCancelled, "the weights of the network were replaced", {}};
-    for (const auto& [rank, prediction] : std::exchange(waiting_, {})) fail(*prediction, *replaced_);
+    Newer newer{network_, revision};
+    for (const auto& [rank, prediction] : waiting_) renew(*prediction, newer);
+    if (!lane_.idle()) newer_ = std::move(newer);
+    return;
   }
-  if (lane_.idle()) take_back();
+  Error reason{ErrorCode::kCancelled, "the weights of the network were replaced", {}};
+  for (; !waiting_.empty(); waiting_.erase(waiting_.begin())) fail(*waiting_.begin()->second, reason);
+  if (lane_.idle()) {
+    fail_groups(reason);
+  } else {
+    replaced_ = std::move(reason);
+  }
 }
 
-void NetworkPredictor::renew(Prediction& prediction) const {
-  prediction.network = newer_->network;
-  prediction.newer_revision = newer_->revision;
+// All of it or nothing, where there is no memory.
+void NetworkPredictor::renew(Prediction& prediction, const Newer& newer) {
+  prediction.newer_revision = newer.revision;
+  prediction.network = newer.network;
 }
 
 // As few groups as possible, of those that wait; they join those that are under way. A step reaches few, so no more are formed than it may.
@@ -184,7 +190,7 @@ void NetworkPredictor::take_back() {
     if (group->has_begun()) return false;
     for (const auto& prediction : group->predictions()) {
       prediction->started = false;
-      if (newer_) renew(*prediction);
+      if (newer_) renew(*prediction, *newer_);
       waiting_.emplace(prediction->rank, prediction);
     }
     return true;

@@ -48,7 +48,8 @@ class NetworkPredictor final : public Predictor {
   Result<std::unique_ptr<PendingPrediction>> act(std::vector<std::optional<Tensor>> given, ActionDraw draw, std::int32_t priority) override;
 
   // What is submitted from now on is computed by another revision, of the same inputs and outputs. kKeep: so is what has not begun; kAbort: what
-  // waits or runs ends with kCancelled, but for what the step that is out brings.
+  // waits or runs ends with kCancelled, but for what the step that is out brings. Without memory to tell them, it throws, and the others end on
+  // the older one.
   void replace(std::shared_ptr<const model::Network> network, const std::string& revision, UpdateMode mode);
 
   // Predictions that wait or run.
@@ -77,6 +78,11 @@ class NetworkPredictor final : public Predictor {
     kernels::ThreadTeam& team_;
   };
 
+  struct Newer {
+    std::shared_ptr<const model::Network> network;
+    std::string revision;
+  };
+
   Result<std::unique_ptr<PendingPrediction>> enqueue(std::vector<std::optional<Tensor>> given, std::vector<std::size_t> wanted,
                                                      std::optional<ActionDraw> draw, std::int32_t priority);
   Error overloaded(const sched::Rank& rank) const;
@@ -85,7 +91,7 @@ class NetworkPredictor final : public Predictor {
   bool may_begin(const PredictionGroup& group, std::size_t under_way) const;
   void form_groups();
   void take_back();
-  void renew(Prediction& prediction) const;
+  static void renew(Prediction& prediction, const Newer& newer);
   void on_returned();
   static void fail(Prediction& prediction, const Error& reason);
   void fail_all(const Error& reason);
@@ -107,10 +113,6 @@ class NetworkPredictor final : public Predictor {
   sched::StrandLane lane_;
   boost::asio::steady_timer drain_deadline_;
   // Of what was given to the step that is out: what takes the place of its network where it has not begun, or why it ends.
-  struct Newer {
-    std::shared_ptr<const model::Network> network;
-    std::string revision;
-  };
   std::optional<Newer> newer_;
   std::optional<Error> replaced_;
   std::optional<Error> refusal_;       // of new work

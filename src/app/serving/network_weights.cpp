@@ -33,11 +33,16 @@ asio::awaitable<Result<WeightFacts>> NetworkWeights::update(WeightSource source,
   if (alive.expired()) co_return gone;
   if (!newer) co_return newer.error();
   if (const auto other = other_revision(expected, newer->digest)) co_return *other;
-  current_ = std::make_shared<const NetworkRevision>(std::move(*newer));
-  facts_ = {current_->digest, facts_.version, now_in_unix_seconds(), facts_.updates + 1};
-  served_.revision = current_->digest;
-  predictor_.replace(current_->network, current_->digest, mode);
-  co_return facts_;
+  auto revision = std::make_shared<const NetworkRevision>(std::move(*newer));
+  WeightFacts facts{revision->digest, facts_.version, now_in_unix_seconds(), facts_.updates + 1};
+  WeightFacts current = facts;
+  std::string shown = facts.revision;
+  // All that could fail is done, but to tell those that wait.
+  current_ = std::move(revision);
+  facts_ = std::move(current);
+  served_.revision = std::move(shown);
+  predictor_.replace(current_->network, facts_.revision, mode);
+  co_return std::move(facts);
 }
 
 asio::awaitable<Result<std::vector<TensorDigest>>> NetworkWeights::digests() {

@@ -1,27 +1,27 @@
 // Newer weights where each allocation on the way fails once: the old ones stay live, or the newer ones are whole. A program of its own: it
 // replaces operator new. Asio's own allocations do not fail here: they would end the process (app/exhausted.h).
-#include "app/serving/model_weights.h"
-#include "kernels/select.h"
-#include "model/adapter_models.h"
-#include "model/tiny_model.h"
-#include "support/folder.h"
+#include "app/updated_model.h"
+#include "app/updated_network.h"
 #include "support/operator_delete.h"
 
+#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/post.hpp>
 #include <cstdint>
 #include <cstdlib>
-#include <filesystem>
+#include <functional>
 #include <future>
 #include <gtest/gtest.h>
 #include <limits>
 #include <malloc.h>
+#include <map>
+#include <memory>
 #include <new>
 #include <optional>
-#include <random>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace {
 
@@ -48,79 +48,47 @@ namespace braid::app {
 namespace {
 
 namespace asio = boost::asio;
-using model::test::TinyModel;
-using model::test::adapting::random_values;
-using model::test::adapting::Tensors;
-using model::test::adapting::write_file;
+// What becomes of it; nothing: an exception.
+template <class Value>
+std::optional<Result<Value>> run(asio::io_context& loop, asio::awaitable<Result<Value>> work) {
+  const auto outcome = std::make_shared<std::optional<Result<Value>>>();
+  asio::co_spawn(
+      loop,
+      [](std::shared_ptr<std::optional<Result<Value>>> told, asio::awaitable<Result<Value>> its_work) -> asio::awaitable<void> {
+        try {
+          *told = co_await std::move(its_work);
+        } catch (const std::bad_alloc&) {
+        }
+      }(outcome, std::move(work)),
+      asio::detached);
+  loop.restart();
+  loop.run();
+  return std::move(*outcome);
+}
 
-std::string text_of(const std::vector<std::byte>& bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+void on_worker(asio::thread_pool& workers, const std::function<void()>& action) {
+  std::promise<void> done;
+  asio::post(workers, [&] {
+    action();
+    done.set_value();
+  });
+  done.get_future().wait();
+}
 
-struct UpdateFaults : testing::Test {
-  const braid::test::Folder folder;
-  asio::io_context loop;
-  asio::thread_pool workers{1};
-  const kernels::KernelTable& table = kernels::best_kernel_table();
-  const files::GgufFile file = TinyModel().file();
-  std::unique_ptr<model::LanguageModel> language_model =
-      model::LanguageModel::load(file, table, {.max_batch = 2, .end_tokens = {2}, .progress = {}}).value();
-  const RunningRequests running{.end = [](const auto&, const Error&) {}, .change = [](const auto&) {}};
-  ModelRevisions revisions{workers, *language_model};
-  ModelAdapters adapters{workers, revisions, AdapterBase{*language_model, table, "", "loaded"}, running};
-  ModelWeights weights{workers,  *language_model, std::make_shared<const model::LoadedTensors>(model::LoadedTensors::of(file)),
-                       "loaded", revisions,       adapters,
-                       running};
-  std::mt19937 random{1};
+// Of those that the worker makes, what Asio makes at the end.
+constexpr std::int64_t kAfterwards = 4;
 
-  // What becomes of it; nothing: an exception.
+struct UpdateFaults : testing::Test, test::UpdatedModel {
+  UpdateFaults() : UpdatedModel({.end = [](const auto&, const Error&) {}, .change = [](const auto&) {}}) {}
+
   template <class Value>
   std::optional<Result<Value>> run(asio::awaitable<Result<Value>> work) {
-    const auto outcome = std::make_shared<std::optional<Result<Value>>>();
-    asio::co_spawn(
-        loop,
-        [](std::shared_ptr<std::optional<Result<Value>>> told, asio::awaitable<Result<Value>> its_work) -> asio::awaitable<void> {
-          try {
-            *told = co_await std::move(its_work);
-          } catch (const std::bad_alloc&) {
-          }
-        }(outcome, std::move(work)),
-        asio::detached);
-    loop.restart();
-    loop.run();
-    return std::move(*outcome);
+    return app::run(loop, std::move(work));
   }
+  void on_worker(const std::function<void()>& action) { app::on_worker(workers, action); }
 
-  void on_worker(const std::function<void()>& action) {
-    std::promise<void> done;
-    asio::post(workers, [&] {
-      action();
-      done.set_value();
-    });
-    done.get_future().wait();
-  }
-
-  WeightSource newer() {
-    Tensors tensors;
-    tensors.add("output_norm.weight", random_values(random, {64}, 1.0F));
-    tensors.add("blk.0.attn_q.weight", random_values(random, {64, 64}, 0.1F));
-    return {.path = {}, .tensors = text_of(tensors.file()), .partial = true, .checksum = {}};
-  }
-
-  // An adapter that follows from the weights, so that an update makes it anew.
-  std::string write_dora(const std::string& name) {
-    Tensors tensors;
-    const std::string module = "base_model.model.model.layers.0.self_attn.q_proj.";
-    tensors.add(module + "lora_A.weight", random_values(random, {2, 64}, 0.1F));
-    tensors.add(module + "lora_B.weight", random_values(random, {64, 2}, 0.1F));
-    tensors.add(module + "lora_magnitude_vector", random_values(random, {64}, 1.0F));
-    const std::string path = folder / name;
-    std::filesystem::create_directories(path);
-    write_file(path + "/adapter_config.json",
-               std::string(R"({"peft_type":"LORA","r":2,"lora_alpha":4,"target_modules":["q_proj"],"use_dora":true})"));
-    write_file(path + "/adapter_model.safetensors", tensors.file());
-    return path;
-  }
   void load_dora() {
-    const std::string path = write_dora("dora");
+    const std::string path = write_adapter("dora", true);
     const auto loaded = run(adapters.load("dora", {.path = path, .tensors = {}, .checksum = {}}, std::nullopt));
     ASSERT_TRUE(loaded && *loaded) << (loaded ? loaded->error().message : "an exception");
   }
@@ -139,9 +107,6 @@ struct UpdateFaults : testing::Test {
   }
 };
 
-// Of those that the worker makes, what Asio makes at the end.
-constexpr std::int64_t kAfterwards = 4;
-
 TEST_F(UpdateFaults, OnTheWayLeaveTheOldWeightsLive) {
   load_dora();
   const auto serve = [&] {  // what a request gets
@@ -152,13 +117,13 @@ TEST_F(UpdateFaults, OnTheWayLeaveTheOldWeightsLive) {
   };
   std::int64_t count = 0;
   on_worker([] { allocations_left = kAllAllocations; });
-  ASSERT_TRUE(run(weights.update(newer(), UpdateMode::kKeep)).value());
+  ASSERT_TRUE(run(weights.update(newer_weights(), UpdateMode::kKeep)).value());
   on_worker([&] { count = kAllAllocations - std::exchange(allocations_left, kAllAllocations); });
   ASSERT_GT(count, 50);
   for (std::int64_t spared = 0; spared < count - kAfterwards; ++spared) {
     const State before = state();
     on_worker([spared] { allocations_left = spared; });
-    const auto outcome = run(weights.update(newer(), UpdateMode::kFinish));
+    const auto outcome = run(weights.update(newer_weights(), UpdateMode::kFinish));
     bool failed = false;
     on_worker([&] { failed = std::exchange(allocations_left, kAllAllocations) < 0; });
     ASSERT_TRUE(failed || (outcome && *outcome)) << spared;
@@ -166,7 +131,7 @@ TEST_F(UpdateFaults, OnTheWayLeaveTheOldWeightsLive) {
     expect_whole();
     serve();
   }
-  EXPECT_TRUE(run(weights.update(newer(), UpdateMode::kAbort)).value());
+  EXPECT_TRUE(run(weights.update(newer_weights(), UpdateMode::kAbort)).value());
 }
 
 TEST_F(UpdateFaults, OfTheLoopLeaveOneRevisionOrTheOther) {
@@ -175,7 +140,7 @@ TEST_F(UpdateFaults, OfTheLoopLeaveOneRevisionOrTheOther) {
   std::int64_t spared = 0;
   for (; failed; ++spared) {
     const State before = state();
-    WeightSource source = newer();
+    WeightSource source = newer_weights();
     auto updating = weights.update(std::move(source), UpdateMode::kKeep);
     allocations_left = spared;
     std::optional<Result<WeightFacts>> outcome;
@@ -191,13 +156,13 @@ TEST_F(UpdateFaults, OfTheLoopLeaveOneRevisionOrTheOther) {
     EXPECT_FALSE(outcome && *outcome && state() == before) << spared;
   }
   EXPECT_GT(spared, 10);
-  EXPECT_TRUE(run(weights.update(newer(), UpdateMode::kFinish)).value());
+  EXPECT_TRUE(run(weights.update(newer_weights(), UpdateMode::kFinish)).value());
 }
 
 // Where the worker, and then where the loop has no memory. What is loaded is one of the two, and requests get that.
 TEST_F(UpdateFaults, OfAnAdapterLeaveOneRevisionOrTheOther) {
   load_dora();
-  std::string paths[] = {folder / "dora", write_dora("other")};
+  std::string paths[] = {folder / "dora", write_adapter("other", true)};
   const auto expect_whole_adapter =
       [&](const std::string& before, const std::optional<Result<AdapterFacts>>& outcome, std::int64_t spared) {
     const std::vector<AdapterFacts> all = adapters.list();
@@ -244,6 +209,126 @@ TEST_F(UpdateFaults, OfAnAdapterLeaveOneRevisionOrTheOther) {
     expect_whole_adapter(before, outcome, spared);
   }
   EXPECT_GT(spared, 5);
+}
+
+// Of a small network.
+struct NetworkUpdateFaults : testing::Test, test::UpdatedNetwork {
+  std::map<std::string, std::vector<float>> known;  // what each revision answers
+  std::map<std::string, std::string> digests;       // of the tensor in which they differ
+
+  // Two revisions, of which the second is live.
+  void SetUp() override {
+    for (const float value : {3.0F, 4.0F}) {
+      const auto updated = run(loop, weights->update(source(value), UpdateMode::kFinish));
+      ASSERT_TRUE(updated && *updated);
+      known[served.revision] = answer();
+      digests[served.revision] = digest();
+    }
+    ASSERT_EQ(known.size(), 2U);
+    ASSERT_NE(known.begin()->second, known.rbegin()->second);
+  }
+
+  std::string digest() {
+    const auto all = run(loop, weights->digests()).value().value();
+    return std::ranges::find(all, "value.weight", &TensorDigest::name)->sha256;
+  }
+  // To the one that is not live.
+  asio::awaitable<Result<WeightFacts>> update(UpdateMode mode) {
+    WeightSource newer = source(3.0F);
+    if (newer_revision(base, first, newer).value().digest == served.revision) newer = source(4.0F);
+    return weights->update(std::move(newer), mode);
+  }
+  // All parts tell the same revision, and it answers.
+  void expect_whole() {
+    EXPECT_EQ(weights->facts().revision, served.revision);
+    EXPECT_EQ(answer(), known.at(served.revision));
+    EXPECT_EQ(digest(), digests.at(served.revision));
+  }
+};
+
+TEST_F(NetworkUpdateFaults, OnTheWayLeaveTheOldWeightsLive) {
+  std::int64_t count = 0;
+  on_worker(workers, [] { allocations_left = kAllAllocations; });
+  ASSERT_TRUE(run(loop, update(UpdateMode::kFinish)).value());
+  on_worker(workers, [&] { count = kAllAllocations - std::exchange(allocations_left, kAllAllocations); });
+  ASSERT_GT(count, 50);
+  for (std::int64_t spared = 0; spared < count - kAfterwards; ++spared) {
+    const std::string before = served.revision;
+    const std::uint64_t updates = weights->facts().updates;
+    auto updating = update(UpdateMode::kFinish);
+    on_worker(workers, [spared] { allocations_left = spared; });
+    const auto outcome = run(loop, std::move(updating));
+    bool failed = false;
+    on_worker(workers, [&] { failed = std::exchange(allocations_left, kAllAllocations) < 0; });
+    const bool is_updated = outcome && *outcome;
+    ASSERT_TRUE(failed || is_updated) << spared;
+    EXPECT_EQ(served.revision != before, is_updated) << spared;
+    EXPECT_EQ(weights->facts().updates, updates + (is_updated ? 1 : 0)) << spared;
+    expect_whole();
+  }
+}
+
+TEST_F(NetworkUpdateFaults, OfTheLoopLeaveOneRevisionOrTheOther) {
+  for (const UpdateMode mode : {UpdateMode::kFinish, UpdateMode::kKeep, UpdateMode::kAbort}) {
+    bool failed = true;
+    std::int64_t spared = 0;
+    for (; failed; ++spared) {
+      const std::string before = served.revision;
+      auto updating = update(mode);
+      std::optional<Result<WeightFacts>> outcome;
+      allocations_left = spared;
+      try {
+        outcome = run(loop, std::move(updating));
+      } catch (const std::bad_alloc&) {
+      }
+      failed = std::exchange(allocations_left, kAllAllocations) < 0;
+      loop.restart();
+      loop.run();
+      EXPECT_FALSE(outcome && *outcome && served.revision == before) << spared;
+      EXPECT_FALSE(outcome && !*outcome && served.revision != before) << spared;
+      expect_whole();
+    }
+    EXPECT_GT(spared, 5);
+  }
+}
+
+// Of those that wait each is told, or ends on the revision that it began with; who asks afterwards gets the newer one.
+TEST_F(NetworkUpdateFaults, WhereThoseWhoWaitAreToldLeaveEachOnOneRevision) {
+  for (const UpdateMode mode : {UpdateMode::kKeep, UpdateMode::kAbort}) {
+    bool failed = true;
+    std::int64_t spared = 0;
+    for (; failed; ++spared) {
+      const std::string older = served.revision;
+      const float value = newer_revision(base, first, source(3.0F)).value().digest == older ? 4.0F : 3.0F;
+      const NetworkRevision newer = newer_revision(base, first, source(value)).value();
+      std::vector<std::unique_ptr<PendingPrediction>> tickets;
+      for (int i = 0; i < 4; ++i) tickets.push_back(ask());
+      allocations_left = spared;
+      try {
+        predictor.replace(newer.network, newer.digest, mode);
+      } catch (const std::bad_alloc&) {
+      }
+      failed = std::exchange(allocations_left, kAllAllocations) < 0;
+      served.revision = newer.digest;
+      EXPECT_EQ(answer(), known.at(newer.digest)) << spared;
+      int told = 0;
+      for (const auto& ticket : tickets) {
+        auto outcome = ticket->try_take();
+        ASSERT_TRUE(outcome) << spared;
+        const bool is_cancelled = !*outcome;
+        told += is_cancelled || ticket->newer_revision() ? 1 : 0;
+        if (is_cancelled) {
+          EXPECT_TRUE(mode == UpdateMode::kAbort && outcome->error().code == ErrorCode::kCancelled) << spared;
+          continue;
+        }
+        std::vector<float> numbers = (**outcome)[0].floats;
+        numbers.insert(numbers.end(), (**outcome)[1].floats.begin(), (**outcome)[1].floats.end());
+        EXPECT_EQ(numbers, known.at(ticket->newer_revision().value_or(older))) << spared;
+      }
+      EXPECT_TRUE(failed || told >= 3) << spared;
+    }
+    EXPECT_GT(spared, 3);
+  }
 }
 
 }  // namespace
