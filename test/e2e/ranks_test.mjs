@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { braid, serve, sourceFolder, temporaryFolder } from "./support/processes.mjs";
 import { collect, eventually, metric, post } from "./support/client.mjs";
 import { safetensors, write_adapter, write_dora } from "./support/adapters.mjs";
-import { isThere, processorTime, ranksOf, restarted } from "./support/ranks.mjs";
+import { byNumber, isThere, processorTime, ranksOf, restarted } from "./support/ranks.mjs";
 import { recurrentModel } from "./support/recurrent_model.mjs";
 
 const demo = path.join(sourceFolder, "models/demo-q8_0.gguf");
@@ -146,6 +146,85 @@ test("adapters and newer weights are on all ranks, as they are on one process", 
   assert.notDeepEqual(await asks({ model: "two" })(ranks), await asks({})(ranks), "the new group has the adapters");
   assert.deepEqual(await asks({})(ranks), before, "and the weights of the file");
   assert.deepEqual(await asks({ model: "lengths" })(ranks), lengths_of_file, "and the magnitudes for them");
+});
+
+// An update either reaches all ranks or none, and nothing is said to be of a revision that it is not of: whichever rank is lost, and when.
+test("a rank that is lost in the middle of an update", async (t) => {
+  const folder = temporaryFolder(t);
+  ["one", "two"].forEach((name, i) => write_adapter(path.join(folder, name), i + 1));
+  const options = [demo, ...modest, "--adapter-dir", folder, "--lora", `one=${path.join(folder, "one")}`];
+  const [alone, server] = [await serve(t, options), await serve(t, [...options, "--ranks", "2"])];
+  const ask = async (from, model) => {
+    const response = await post(`${from.url}/v1/completions`, wish(1, { model, logprobs: 1 }));
+    const { choices, system_fingerprint, error } = await response.json();
+    assert.ok(!error, JSON.stringify(error));
+    return { fingerprint: system_fingerprint, tokens: choices[0].token_ids, logprobs: choices[0].logprobs.token_logprobs };
+  };
+  const update_base = async (from) => (await fetch(`${from.url}/update_weights`, {
+    method: "POST", headers: { "Content-Type": "application/octet-stream" },
+    body: safetensors({ "output_norm.weight": { shape: [512], values: Array(512).fill(0).map((_, i) => 0.5 + i / 512) } }, { partial: "true" }),
+  })).json();
+  const update_adapter = async (from, name) => (await post(`${from.url}/update_adapter_weights`, { adapter: "one", path: name })).json();
+
+  // What one process answers on each revision.
+  const known = new Map();
+  const note = async () => {
+    for (const model of ["one", "demo-q8_0"]) {
+      const answer = await ask(alone, model);
+      known.set(answer.fingerprint, answer);
+    }
+  };
+  await note();
+  const { revision: other } = await update_adapter(alone, "two");
+  await note();
+  await update_base(alone);
+  await note();
+  await update_adapter(alone, "one");
+  await note();
+  assert.equal(known.size, 6);
+
+  const fingerprints = async () => {
+    const all = [];
+    for (const model of ["one", "demo-q8_0"]) {
+      const answer = await ask(server, model);
+      assert.deepEqual(answer, known.get(answer.fingerprint), `${model} answers as one process on ${answer.fingerprint}`);
+      all.push(answer.fingerprint);
+    }
+    return all;
+  };
+  const first = await fingerprints();
+  // It hangs until the others have what comes, or goes whenever that may be.
+  for (const [hangs, after_ms] of [[true, 300], [false, 10]]) {
+    for (const update of [update_base, (from) => update_adapter(from, "two")]) {
+      for (const rank of [0, 1]) {
+        const when = `rank ${rank}, ${hangs ? "which hangs" : `after ${after_ms} ms`}`;
+        const before = byNumber(ranksOf(server));
+        const stream = post(`${server.url}/v1/completions`, wish(1, { model: "one", max_tokens: 900, stream: true })).then(collect);
+        await eventually("it runs", async () => (await metric(server.url, "braid_sequences_decoding")) === 1);
+        if (hangs) process.kill(before[rank], "SIGSTOP");
+        const updated = update(server);
+        await Promise.race([updated, new Promise((resolve) => setTimeout(resolve, after_ms))]);
+        process.kill(before[rank], "SIGKILL");
+        const { revision, error } = await updated;
+        const { tokens } = await stream;
+        await restarted(server, before);
+        assert.deepEqual(tokens.slice(0, 40), known.get(first[0]).tokens.slice(0, tokens.length), `${when}: a stream stays on its revision`);
+        const now = await fingerprints();
+        if (error) assert.deepEqual(now, first, `${when}: what was there is there`);
+        if (error || update === update_base) continue;
+        assert.equal(revision, other);  // all ranks had it, or the next group got it
+        assert.ok(now[0].endsWith(other), `${when}: ${now[0]}`);
+        assert.ok(!(await update_adapter(server, "one")).error, when);
+      }
+    }
+  }
+  assert.equal((await update_adapter(server, "two")).revision, other);
+  const [newer] = await fingerprints();
+  assert.ok(newer.endsWith(other));
+  const before = ranksOf(server);
+  process.kill(before[0], "SIGKILL");
+  await restarted(server, before);
+  assert.deepEqual((await fingerprints())[0], newer, "an adapter's update outlives the group");
 });
 
 test("a rank that is lost ends what runs, and the group serves again", async (t) => {
