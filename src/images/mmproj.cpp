@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdint>
 #include <fmt/format.h>
 #include <string>
@@ -31,6 +32,11 @@ class Metadata {
       if (type && !type->empty()) return *type;
     }
     return {};
+  }
+
+  std::string text(std::string_view name) const {
+    const Result<std::string> value = file_.string_or(fmt::format("{}{}", kVision, name), "");
+    return value ? *value : std::string();
   }
 
   // As JSON; empty where it has none.
@@ -90,6 +96,11 @@ struct Texts {
 
 Texts llava(const Metadata& file, std::int64_t size) {
   const std::string grid = file.list("image_grid_pinpoints");
+  const std::string ratio = file.text("image_aspect_ratio");
+  if (ratio.starts_with("anyres_max_") && std::ranges::all_of(ratio.substr(11), [](unsigned char c) { return std::isdigit(c) != 0; }))
+    return {common(file, "LlavaOnevisionImageProcessor") + square("size", size) +
+                (grid.empty() ? "" : fmt::format(R"(,"image_grid_pinpoints":[{}])", pinpoints(grid))),
+            fmt::format(R"("vision_aspect_ratio":"{}")", ratio)};
   Texts out{common(file, grid.empty() ? "CLIPImageProcessor" : "LlavaNextImageProcessor")};
   out.pictures += fmt::format(R"(,"size":{{"shortest_edge":{}}})", size) + square("crop_size", size);
   if (!grid.empty()) out.pictures += fmt::format(R"(,"image_grid_pinpoints":[{}])", pinpoints(grid));

@@ -314,18 +314,31 @@ TEST(Processors, OfFilesWithATowerAreThoseOfTheirFolders) {
     made.emplace_back("minicpm_v", mmproj_file("minicpmv4_6", {{"clip.vision.patch_size", number(14)},
                                                                {"clip.vision.image_size", number(448)},
                                                                {"clip.vision.projector.scale_factor", number(4)}}));
+    std::vector<std::uint64_t> sizes;
+    for (std::uint64_t row = 1; row <= 6; ++row)
+      for (std::uint64_t column = 1; column <= 6; ++column) sizes.insert(sizes.end(), {384 * column, 384 * row});
+    made.emplace_back("llava_onevision", mmproj_file("mlp", {{"clip.vision.patch_size", number(14)},
+                                                             {"clip.vision.image_size", number(384)},
+                                                             {"clip.vision.image_aspect_ratio", std::string("anyres_max_9")},
+                                                             {"clip.vision.image_grid_pinpoints", files::GgufArray{std::move(sizes)}}}));
     made.emplace_back("kimi_k25", mmproj_file("kimik25", {{"clip.vision.patch_size", number(14)},
                                                           {"clip.vision.projector.scale_factor", number(2)},
                                                           {"clip.vision.image_max_pixels", number(16'384 * 196)}}));
     return made;
   }();
   const Result<Settings> kimi = Settings::read(R"({"image_processor_type":"Kimi_K25ImageProcessor","patch_size":14})", "", "{}");
-  ASSERT_TRUE(kimi);
+  const Result<Settings> onevision =
+      Settings::read(R"({"image_processor_type":"LlavaOnevisionImageProcessor","image_mean":[0.5,0.5,0.5],"image_std":[0.5,0.5,0.5]})",
+                     R"({"num_image_tokens":729})", "{}");
+  ASSERT_TRUE(kimi && onevision);
   const Result<Picture> picture = decode(test::picture_file("large.png"));
   ASSERT_TRUE(picture);
   for (const auto& [name, file] : files) {
     SCOPED_TRACE(name);
-    const Result<Family> own = std::string_view(name) == "kimi_k25" ? make_family(*kimi) : family_named(name);
+    const std::string_view known = name;
+    const Result<Family> own = known == "kimi_k25"          ? make_family(*kimi)
+                               : known == "llava_onevision" ? make_family(*onevision)
+                                                            : family_named(name);
     ASSERT_TRUE(own);
     const Result<Settings> settings = mmproj_settings(file);
     ASSERT_TRUE(settings) << settings.error().message;

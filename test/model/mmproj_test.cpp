@@ -92,6 +92,14 @@ std::vector<TowerFile> tower_files() {
              {"multi_modal_projector.linear_2", "mm.2"}},
             kVitWords),
        {{"clip.vision.block_count", count(2)}, {"clip.vision.attention.layer_norm_epsilon", 1e-5}}},
+      {"llava-onevision",
+       "mlp",
+       with({{"vision_tower.", "v."},
+             {"image_newline", "model.image_newline"},
+             {"multi_modal_projector.linear_1", "mm.0"},
+             {"multi_modal_projector.linear_2", "mm.2"}},
+            kVitWords),
+       {{"clip.use_gelu", false}, {"clip.vision.image_aspect_ratio", std::string("anyres_max_2")}}},
       {"gemma3",
        "gemma3",
        with({{"vision_tower.", "v."},
@@ -221,7 +229,7 @@ std::optional<std::string> named_in_file(const TowerFile& made, std::string name
   for (const auto& [from, to] : made.words) {
     const std::size_t at = name.find(from);
     if (at == std::string::npos) continue;
-    if (to.starts_with("v.") || to.starts_with("mm.")) {
+    if (to.starts_with("v.") || to.starts_with("mm.") || to.starts_with("model.") || to.starts_with("resampler.")) {
       if (at != 0 || is_seen) continue;
       is_seen = true;
     }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <fmt/format.h>
 #include <string>
@@ -128,11 +129,21 @@ void take_all_places(Mmproj& in) {
 
 std::int32_t side_of(Mmproj& in, std::string_view key, std::uint64_t fallback) { return in.keys.size(key, fallback, 64); }
 
+// OneVision's files are LLaVA's that say how many tiles' vectors an image may take.
 void finish_llava(Mmproj& in) {
+  TowerShape& tower = in.tower;
   in.add_products("mm.0", "mm.2");
+  if (tower.first.empty()) tower.encoder.activation = EncoderActivation::kGeluTanh;  // SigLIP's, which the converter does not name
   if (!in.has("v.image_newline") && !in.has("model.image_newline")) return;
-  in.tower.order = TileOrder::kMosaic;
-  in.tower.newline = in.has("v.image_newline") ? "v.image_newline" : "model.image_newline";
+  tower.order = TileOrder::kMosaic;
+  tower.newline = in.has("v.image_newline") ? "v.image_newline" : "model.image_newline";
+  constexpr std::string_view kForm = "anyres_max_";
+  const Result<std::string> ratio = in.file.string_or("clip.vision.image_aspect_ratio", "");
+  if (!ratio || !ratio->starts_with(kForm)) return;
+  tower.order = TileOrder::kReducedMosaic;
+  const char* const end = ratio->data() + ratio->size();
+  if (std::from_chars(ratio->data() + kForm.size(), end, tower.most_tiles).ptr != end || tower.most_tiles < 1)
+    in.keys.fail(ErrorCode::kUnsupported, fmt::format("image_aspect_ratio is \"{}\", expected anyres_max_9 or the like", *ratio));
 }
 
 void finish_gemma3(Mmproj& in) {
