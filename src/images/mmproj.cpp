@@ -141,6 +141,7 @@ Texts of_projector(const Metadata& file, std::string_view type) {
   if (type == "gemma4v")
     return {common(file, "Gemma4ImageProcessor") + fmt::format(R"(,"pooling_kernel_size":{})", file.number("projector.scale_factor", 3))};
   if (type == "kimik25") return kimi(file, patch, scale);
+  if (type == "resampler") return {common(file, "MiniCPMVImageProcessor") + fmt::format(R"(,"scale_resolution":{})", size)};
   if (type == "minicpmv4_6")
     return {common(file, "MiniCPMV4_6ImageProcessor") + fmt::format(R"(,"scale_resolution":{},"downsample_mode":"{}")", size,
                                                                     file.number("projector.scale_factor", 4) == 2 ? "4x" : "16x")};

@@ -42,6 +42,7 @@ KernelShape shape_of(Kernel kernel) {
     case Kernel::kBilinear:
       return {bilinear, 1};
     case Kernel::kBicubic:
+    case Kernel::kPillowBicubic:
       return {bicubic, 2};
     case Kernel::kLanczos:
       return {lanczos, 3};
@@ -72,7 +73,7 @@ struct Weights {
 };
 
 int precision_for(Kernel kernel, double largest) {
-  if (kernel == Kernel::kLanczos) return 22;
+  if (kernel == Kernel::kLanczos || kernel == Kernel::kPillowBicubic) return 22;
   int precision = 0;
   while (precision < 22 && static_cast<int>(0.5 + largest * (1 << (precision + 1))) < 1 << 15) ++precision;
   return precision;

@@ -13,11 +13,12 @@ enum class Kernel : std::uint8_t {
   kBilinear,
   kBicubic,  // with a = -0.5
   kLanczos,  // of three lobes
+  kPillowBicubic,
 };
 
 // A picture that shrinks is smoothed: the kernel grows with the scale. First the rows are resized, then the columns, and both results are
-// rounded to 8 bits. Weights are whole numbers: for kLanczos with Pillow's 22 bits behind the point, for the others with as many as leave the
-// largest one 15 bits, as torch has them; so the results are theirs to the bit.
+// rounded to 8 bits. Weights are whole numbers: for kLanczos and kPillowBicubic with Pillow's 22 bits behind the point, for the others with as
+// many as leave the largest one 15 bits, as torch has them; so the results are theirs to the bit.
 // kInvalidArgument: the size is beyond what is reasonable, because the picture is extremely long.
 Result<Picture> resized(const Picture& picture, Size size, Kernel kernel);
 

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <fmt/format.h>
 #include <optional>
 
 namespace braid::model::test {
@@ -213,6 +214,14 @@ std::vector<TowerFile> tower_files() {
        {{"clip.use_gelu", true},
         {"clip.vision.projector.scale_factor", count(4)},
         {"clip.vision.wa_layer_indexes", files::GgufArray{std::vector<std::uint64_t>{1}}}}},
+      {"minicpm-v2.6",
+       "resampler",
+       with({{"vpm.", "v."},
+             {"resampler.kv_proj", "resampler.kv"},
+             {"resampler.attn.out_proj", "resampler.attn.out"},
+             {"resampler.", "resampler."}},
+            kVitWords),
+       {{"clip.use_gelu", true}, {"clip.minicpmv_version", std::int64_t{3}}}},
       {"lfm2-vl",
        "lfm2",
        with({{"model.vision_tower.", "v."},
@@ -272,6 +281,21 @@ bool add_changed(files::GgufContents& contents, const TowerFile& made, const Tow
   std::vector<float> values = stored.values;
   if (made.projector == "kimik25" && name.find("attn_qkv") != std::string::npos) {
     add_floats(contents, name, stored.shape, with_parted_heads(stored, static_cast<std::size_t>(shape.encoder.heads)));
+    return true;
+  }
+  if (name.starts_with("resampler.attn.in_proj_")) {  // queries', keys' and values' products apart
+    const std::size_t part = values.size() / 3;
+    std::vector<std::int64_t> own = stored.shape;
+    own.front() /= 3;
+    for (std::size_t i = 0; i < 3; ++i)
+      add_floats(contents, fmt::format("resampler.attn.{}.{}", "qkv"[i], name.substr(name.rfind('_') + 1)), own,
+                 {values.begin() + static_cast<std::ptrdiff_t>(i * part), values.begin() + static_cast<std::ptrdiff_t>((i + 1) * part)});
+    return true;
+  }
+  if (name == "resampler.proj") {
+    const auto side = static_cast<std::size_t>(stored.shape.front());
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = stored.values[i % side * side + i / side];
+    add_floats(contents, "resampler.proj.weight", stored.shape, values);
     return true;
   }
   if (name == "mm.soft_emb_norm.weight") {

@@ -25,7 +25,7 @@ Result<Family> make_family(const Settings& settings) {
       {"Gemma4ImageProcessor", make_gemma4},
       {"Lfm2VlImageProcessor", make_lfm2_vl},
       {"MiniCPMV4_6ImageProcessor", make_minicpm_v},
-      {"MiniCPMVImageProcessor", make_minicpm_v},
+      {"MiniCPMVImageProcessor", make_older_minicpm_v},
       {"Kimi_K25ImageProcessor", make_kimi},
   }};
   const std::string name = settings.processor_class();

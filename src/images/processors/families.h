@@ -25,7 +25,8 @@ Result<Family> make_qwen_vl(const Settings& settings);  // 2, 2.5, 3
 Result<Family> make_gemma3(const Settings& settings);
 Result<Family> make_gemma4(const Settings& settings);
 Result<Family> make_lfm2_vl(const Settings& settings);
-Result<Family> make_minicpm_v(const Settings& settings);
+Result<Family> make_minicpm_v(const Settings& settings);        // 4.6
+Result<Family> make_older_minicpm_v(const Settings& settings);  // 2.6, 4.0 and 4.5
 Result<Family> make_kimi(const Settings& settings);
 
 // The one of the settings' class. kUnsupported: it is not known.

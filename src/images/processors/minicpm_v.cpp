@@ -20,6 +20,7 @@ struct MiniCpmV {
   std::int32_t unit = 56;    // pixels of which its sides are multiples
   std::int32_t patch = 14;
   std::int32_t merged = 16;  // patches that become one vector
+  std::int32_t vectors = 0;  // of each picture or slice, where they do not
   bool splits = true;
   bool numbers = true;  // an image is told by its place
   std::string mark;
@@ -91,7 +92,7 @@ class MiniCpmVProcessor final : public Processor {
 
  private:
   std::int32_t vectors_of(const PixelTile& tile) const {
-    return (tile.height / shape_.patch) * (tile.width / shape_.patch) / shape_.merged;
+    return shape_.vectors > 0 ? shape_.vectors : (tile.height / shape_.patch) * (tile.width / shape_.patch) / shape_.merged;
   }
 
   std::string text_of(const Pixels& pixels) const {
@@ -106,23 +107,44 @@ class MiniCpmVProcessor final : public Processor {
   MiniCpmV shape_;
 };
 
-}  // namespace
-
-Result<Family> make_minicpm_v(const Settings& settings) {
+MiniCpmV common_shape(const Settings& settings) {
   const Section& pictures = settings.pictures;
-  const Result<PictureRules> rules = PictureRules::read(pictures, {Kernel::kBicubic, kHalf, kHalf, true});
-  if (!rules) return rules.error();
   MiniCpmV shape;
   shape.most_slices = pictures.count("max_slice_nums", 9, 64);
   shape.scale = pictures.count("scale_resolution", 448, 4096);
   shape.patch = settings.patch_size(14);
-  shape.unit = shape.patch * 4;
-  shape.merged = pictures.text("downsample_mode", "16x") == "4x" ? 4 : 16;
   shape.splits = pictures.flag("slice_mode", true);
   shape.numbers = pictures.flag("use_image_id", true);
+  return shape;
+}
+
+}  // namespace
+
+Result<Family> make_minicpm_v(const Settings& settings) {
+  const Result<PictureRules> rules = PictureRules::read(settings.pictures, {Kernel::kBicubic, kHalf, kHalf, true});
+  if (!rules) return rules.error();
+  MiniCpmV shape = common_shape(settings);
+  shape.unit = shape.patch * 4;
+  shape.merged = settings.pictures.text("downsample_mode", "16x") == "4x" ? 4 : 16;
   shape.mark = settings.vector_mark("<|image_pad|>");
   const std::string mark = shape.mark;
   return Family{std::make_unique<MiniCpmVProcessor>(*rules, std::move(shape)), {mark, mark}};
+}
+
+// Pillow resizes; what stands for an image in its chats, before these are tokenised, is in no chat template.
+Result<Family> make_older_minicpm_v(const Settings& settings) {
+  constexpr double kFirstKnown = 2.6;
+  const double version = settings.pictures.number("version").value_or(kFirstKnown);
+  if (version < kFirstKnown)
+    return Error{ErrorCode::kUnsupported, fmt::format("images of MiniCPM-V {} are not supported, those of 2.6 and later are", version), ""};
+  const Result<PictureRules> rules = PictureRules::read(settings.pictures, {Kernel::kPillowBicubic, kHalf, kHalf, true});
+  if (!rules) return rules.error();
+  MiniCpmV shape = common_shape(settings);
+  shape.unit = shape.patch;
+  shape.vectors = settings.pictures.count("image_feature_size", settings.model.count("query_num", 64, 4096), 4096);
+  shape.mark = settings.pictures.text("unk", settings.vector_mark("<unk>"));
+  const std::string mark = shape.mark;
+  return Family{std::make_unique<MiniCpmVProcessor>(*rules, std::move(shape)), {"(<image>./</image>)", mark}};
 }
 
 }  // namespace braid::images

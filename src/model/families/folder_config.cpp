@@ -1,5 +1,6 @@
 #include "model/families/folder_config.h"
 
+#include <cstdlib>
 #include <fmt/format.h>
 #include <utility>
 
@@ -28,6 +29,18 @@ constexpr std::pair<std::string_view, std::string_view> kDefaults[] = {
 std::string text_of(const simdjson::dom::element& object, std::string_view key) {
   std::string_view text;
   return object[key].get(text) == simdjson::SUCCESS ? std::string(text) : std::string();
+}
+
+// MiniCPM-V's before 4.6 write the keys of their language model beside their own; which that is follows from their version.
+std::string model_type_within(const simdjson::dom::element& root) {
+  const std::string type = text_of(root, "model_type");
+  if (type != "minicpmv" && type != "minicpmo") return {};
+  double version = 0.0;
+  if (root["version"].get(version) != simdjson::SUCCESS) version = std::strtod(text_of(root, "version").c_str(), nullptr);
+  constexpr std::pair<double, std::string_view> kVersions[] = {{2.6, "qwen2"}, {4.0, "llama"}, {4.5, "qwen3"}};
+  for (const auto& [known, family] : kVersions)
+    if (version == known) return std::string(family);
+  return {};
 }
 
 }  // namespace
@@ -61,6 +74,11 @@ void FolderConfig::unwrap() {
     if (const std::string own = text_of(inner, "model_type"); !own.empty()) model_type_ = own;
     add_defaults();
     return;
+  }
+  if (std::string own = model_type_within(root_); !own.empty()) {
+    wrapped_ = true;
+    model_type_ = std::move(own);
+    add_defaults();
   }
 }
 

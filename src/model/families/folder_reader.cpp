@@ -85,7 +85,7 @@ std::optional<std::uint32_t> type_of(std::string_view dtype) {
 
 // Without the part of the path that a wrapper adds; nothing for what belongs to images or sound.
 std::optional<std::string> text_name(std::string_view name) {
-  for (const std::string_view wrapper : {"model.language_model.", "language_model."}) {
+  for (const std::string_view wrapper : {"model.language_model.", "language_model.", "llm."}) {
     if (!name.starts_with(wrapper)) continue;
     name.remove_prefix(wrapper.size());
     const bool bare = !name.starts_with("model.") && !name.starts_with("lm_head");

@@ -36,7 +36,7 @@ Result<void> ImageTower::check(const Pixels& pixels) const {
       return refused(
           fmt::format("a tile has {} by {} patches, more than the {} places of a side", columns, rows, shape_.encoder.context / 2));
     values += kPlanes * tile.height * tile.width;
-    vectors += patches / (side * side);
+    vectors += shape_.vectors_of(patches);
   }
   if (std::cmp_not_equal(pixels.values.size(), values)) return refused(fmt::format("{} values for {}", pixels.values.size(), values));
   if (shape_.order != TileOrder::kAsTheyCome) {

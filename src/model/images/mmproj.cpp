@@ -304,6 +304,34 @@ void finish_minicpm(Mmproj& in) {
   in.add_products("mm.up", "mm.down");
 }
 
+// MiniCPM-V before 4.6: as many vectors of each tile as there are queries.
+void finish_resampler(Mmproj& in) {
+  TowerShape& tower = in.tower;
+  constexpr std::uint64_t kFirstKnown = 3;  // 2.6
+  const Result<std::uint64_t> version = in.file.unsigned_or("clip.minicpmv_version", 2);
+  if (!version || *version < kFirstKnown)
+    return in.keys.fail(ErrorCode::kUnsupported, "clip.minicpmv_version is below 3: MiniCPM-V's of before 2.6 are not known");
+  const std::int64_t width = in.outputs("resampler.attn.out.weight");
+  if (width < 1 || width % 128 != 0)
+    return in.keys.fail(ErrorCode::kUnsupported, fmt::format("the resampler's width is {}, expected a multiple of 128", width));
+  tower.places = PatchPlaces::kNearest;
+  ResamplerShape& shape = tower.resampler.emplace();
+  shape.width = width;
+  shape.heads = resampler_heads(width);
+  shape.count = static_cast<std::int32_t>(std::clamp<std::int64_t>(in.outputs("resampler.query"), 1, 4096));
+  shape.inputs = tower.encoder.width;
+  shape.queries = "resampler.query";
+  if (in.has("resampler.kv.weight")) shape.joined = in.linear("resampler.kv");
+  shape.query = in.linear("resampler.attn.q");
+  shape.key = in.linear("resampler.attn.k");
+  shape.value = in.linear("resampler.attn.v");
+  shape.out = in.linear("resampler.attn.out");
+  shape.query_norm = in.norm("resampler.ln_q");
+  shape.patch_norm = in.norm("resampler.ln_kv");
+  shape.after = in.norm("resampler.ln_post");
+  shape.projection = in.linear("resampler.proj");
+}
+
 void finish_lfm2(Mmproj& in) {
   in.tower.places = PatchPlaces::kSmoothed;
   in.tower.connector.side = side_of(in, "projector.scale_factor", 2);
@@ -380,6 +408,7 @@ constexpr std::array kKinds = std::to_array<Kind>({
     {"lfm2", finish_lfm2},
     {"minicpmv4_6", finish_minicpm},
     {"pixtral", finish_pixtral, true},
+    {"resampler", finish_resampler},
     {"qwen2vl_merger", finish_qwen},
     {"qwen2.5vl_merger", finish_qwen25, true},
     {"qwen3vl_merger", finish_qwen3},

@@ -25,6 +25,8 @@ constexpr std::array kTowerFamilies = std::to_array<std::pair<std::string_view, 
     {"internvl", internvl_tower},
     {"lfm2_vl", lfm2_vl_tower},
     {"minicpmv4_6", minicpm_v_tower},
+    {"minicpmv", minicpm_v_resampler_tower},
+    {"minicpmo", minicpm_v_resampler_tower},
     {"mistral3", mistral3_tower},
     {"qwen2_vl", qwen2_vl_tower},
     {"qwen2_5_vl", qwen25_vl_tower},
@@ -42,6 +44,8 @@ constexpr std::int64_t kMostLayers = 1000;
 void check_tower(const TowerShape& tower, const std::function<void(ErrorCode, const std::string&)>& fail) {
   const EncoderShape& encoder = tower.encoder;
   if (encoder.layers.empty()) return fail(ErrorCode::kBadFile, "no layer of the tower is left");
+  if (tower.resampler && (!tower.first.empty() || tower.order != TileOrder::kAsTheyCome || tower.resampler->width % 4 != 0))
+    return fail(ErrorCode::kUnsupported, "its queries look at patches in a way that this build cannot compute");
   if (tower.connector.side < 1) return fail(ErrorCode::kBadFile, "no patch makes a vector");
   if (encoder.head_dim % (tower.rotation ? 4 : 1) != 0)
     return fail(ErrorCode::kUnsupported, fmt::format("heads of {} values cannot turn by rows and columns", encoder.head_dim));

@@ -50,7 +50,8 @@ TowerShape idefics3_tower(TowerFolder& in);  // also SmolVLM
 TowerShape internvl_tower(TowerFolder& in);
 TowerShape kimi_k25_tower(TowerFolder& in);
 TowerShape lfm2_vl_tower(TowerFolder& in);
-TowerShape minicpm_v_tower(TowerFolder& in);
+TowerShape minicpm_v_tower(TowerFolder& in);            // 4.6
+TowerShape minicpm_v_resampler_tower(TowerFolder& in);  // those before it
 TowerShape mistral3_tower(TowerFolder& in);
 TowerShape qwen2_vl_tower(TowerFolder& in);
 TowerShape qwen25_vl_tower(TowerFolder& in);
@@ -81,6 +82,7 @@ std::int64_t feature_layers(TowerFolder& in, std::int64_t layers, std::int64_t f
 void add_two_layers(TowerShape& tower, TowerFolder& in, const std::string& first, const std::string& second, std::int64_t inputs,
                     std::int64_t inner);
 std::int64_t text_width(TowerFolder& in);
+std::int32_t resampler_heads(std::int64_t width);
 // TensorForm::order of Gemma 4's heads.
 std::vector<std::int32_t> gemma_head_order(std::int32_t head_dim);
 

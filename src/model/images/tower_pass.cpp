@@ -89,6 +89,8 @@ TowerPass::TowerPass(const ImageTower& tower, SharedPixels pixels)
       deep_(tower.shape().deep.size()) {
   if (const auto& reduction = tower.shape().reduction)
     upper_.emplace(upper_layers(tower), tower.shape(), reduced_grids(ground_.grids, reduction->squares.side), tower.shape().connector.side);
+  if (const auto& resampler = tower.shape().resampler)
+    resampler_.emplace(*resampler, tower.weights().resampler, top().grids, tower.table(), tower.team());
 }
 
 bool TowerPass::advance() {
@@ -121,6 +123,12 @@ bool TowerPass::advance() {
       stage_ = Stage::kConnect;
       break;
     case Stage::kConnect:
+      if (resampler_) {
+        if (resampler_->advance(top().layers.rows())) break;
+        connected_ = resampler_->take();
+        stage_ = Stage::kDone;
+        break;
+      }
       if (!connect_part(top(), tower_.shape().connector, tower_.weights().connector, connected_)) stage_ = Stage::kDone;
       break;
     case Stage::kDone:

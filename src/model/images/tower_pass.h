@@ -4,6 +4,7 @@
 #include "model/encoders/encoder_layers.h"
 #include "model/images/image_tower.h"
 #include "model/images/patch_grid.h"
+#include "model/images/resampler.h"
 #include "model/networks/network_products.h"
 #include "step/image_encoder.h"
 
@@ -58,7 +59,8 @@ class TowerPass final : public step::ImagePass {
   const SharedPixels pixels_;
   NetworkProducts products_;
   Floor ground_;
-  std::optional<Floor> upper_;            // behind a reduction
+  std::optional<Floor> upper_;  // behind a reduction
+  std::optional<ResamplerPass> resampler_;
   std::vector<float> reduced_;            // [squares, width], of ground_
   std::vector<float> connected_;          // [squares, width of a vector]
   std::vector<std::vector<float>> deep_;  // likewise, of each deep connector

@@ -50,6 +50,22 @@ struct ConnectorShape {
   bool adds_mean = false;  // of the patches, in the end
 };
 
+// In place of a connector: queries that attend to all patches of a tile, to whose keys waves of their columns and rows are added. Each becomes
+// a vector (a perceiver's resampler).
+struct ResamplerShape {
+  std::string queries;     // tensor [count, width]
+  std::int32_t count = 0;  // of a tile's vectors
+  std::int32_t heads = 0;
+  std::int64_t width = 0;   // of the vectors
+  std::int64_t inputs = 0;  // of patches
+  double epsilon = 1e-6;    // of all its norms
+  EncoderLinear joined;     // patches to the width; none: they have it
+  EncoderNorm query_norm, patch_norm;
+  EncoderLinear query, key, value, out;
+  EncoderNorm after;         // of what attention gives
+  EncoderLinear projection;  // of that
+};
+
 // Between two layers: squares of patches become one each.
 struct TowerReduction {
   std::int32_t layers = 0;  // before it; the last of them, which is shown the squares as parts, has no feed-forward
@@ -94,6 +110,7 @@ struct TowerShape {
   std::int32_t window = 0;  // squares of the connector's a side: what layers with within_parts see
   std::optional<TowerReduction> reduction;
   ConnectorShape connector;
+  std::optional<ResamplerShape> resampler;
   std::vector<DeepConnector> deep;
   TileOrder order = TileOrder::kAsTheyCome;
   std::int32_t most_tiles = 0;
@@ -104,7 +121,12 @@ struct TowerShape {
 
   // Patches of the side of what becomes one vector.
   std::int32_t unit() const { return connector.side * (reduction ? reduction->squares.side : 1); }
-  std::int64_t vector_width() const { return connector.dense.empty() ? encoder.width : connector.dense.back().linear.outputs; }
+  std::int64_t vector_width() const {
+    if (resampler) return resampler->width;
+    return connector.dense.empty() ? encoder.width : connector.dense.back().linear.outputs;
+  }
+  // Of a tile with so many patches.
+  std::int64_t vectors_of(std::int64_t count) const { return resampler ? resampler->count : count / (unit() * unit()); }
 };
 
 }  // namespace braid::model

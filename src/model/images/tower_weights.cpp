@@ -38,6 +38,13 @@ class WeightsDigest {
     take(connector.times);
     for (const LayerMatrix& matrix : connector.dense) take(matrix);
   }
+  void take(const ResamplerWeights& resampler) {
+    take(resampler.queries);
+    for (const EncoderNormWeights* norm : {&resampler.query_norm, &resampler.patch_norm, &resampler.after}) take(*norm);
+    for (const LayerMatrix* matrix :
+         {&resampler.joined, &resampler.query, &resampler.key, &resampler.value, &resampler.out, &resampler.projection})
+      take(*matrix);
+  }
   std::array<std::uint64_t, 2> value() const {
     const XXH128_hash_t hash = XXH3_128bits_digest(state_.get());
     return {hash.low64, hash.high64};
@@ -63,6 +70,7 @@ std::array<std::uint64_t, 2> digest_of(const TowerWeights& weights) {
   digest.take(weights.encoder.final_norm);
   digest.take(weights.connector);
   digest.take(weights.reduction);
+  digest.take(weights.resampler);
   for (const ConnectorWeights& deep : weights.deep) digest.take(deep);
   digest.take(weights.newline);
   return digest.value();
@@ -78,6 +86,21 @@ ConnectorWeights load_connector(const ConnectorShape& shape, std::int64_t width,
   return weights;
 }
 
+ResamplerWeights load_resampler(const ResamplerShape& shape, EncoderLoader& loader) {
+  ResamplerWeights weights;
+  weights.queries = loader.need(shape.queries, {shape.count, shape.width});
+  weights.query_norm = loader.norm(shape.query_norm, shape.width);
+  weights.patch_norm = loader.norm(shape.patch_norm, shape.width);
+  weights.after = loader.norm(shape.after, shape.width);
+  weights.joined = loader.linear(shape.joined);
+  weights.query = loader.linear(shape.query);
+  weights.key = loader.linear(shape.key);
+  weights.value = loader.linear(shape.value);
+  weights.out = loader.linear(shape.out);
+  weights.projection = loader.linear(shape.projection);
+  return weights;
+}
+
 }  // namespace
 
 Result<TowerWeights> load_tower_weights(const TowerShape& shape, const EncoderTensors& tensors, const kernels::KernelTable& table,
@@ -90,7 +113,11 @@ Result<TowerWeights> load_tower_weights(const TowerShape& shape, const EncoderTe
   EncoderLoader loader(matrices, table, type, weights.encoder);
   weights.patches = loader.linear(shape.patches);
   if (!shape.first.empty()) weights.first = loader.need(shape.first, {shape.encoder.width});
-  weights.connector = load_connector(shape.connector, shape.encoder.width, loader);
+  if (shape.resampler) {
+    weights.resampler = load_resampler(*shape.resampler, loader);
+  } else {
+    weights.connector = load_connector(shape.connector, shape.encoder.width, loader);
+  }
   if (shape.reduction) weights.reduction = load_connector(shape.reduction->squares, shape.encoder.width, loader);
   for (const DeepConnector& deep : shape.deep) weights.deep.push_back(load_connector(deep.connector, shape.encoder.width, loader));
   if (!shape.newline.empty()) weights.newline = loader.need(shape.newline, {shape.vector_width()});

@@ -19,12 +19,19 @@ struct ConnectorWeights {
   std::vector<LayerMatrix> dense;
 };
 
+struct ResamplerWeights {
+  std::vector<float> queries;  // [count, width]
+  EncoderNormWeights query_norm, patch_norm, after;
+  LayerMatrix joined, query, key, value, out, projection;
+};
+
 struct TowerWeights {
   EncoderWeights encoder;  // its positions are those of patches
   LayerMatrix patches;
   std::vector<float> first;  // [width], or empty
   ConnectorWeights connector;
   ConnectorWeights reduction;
+  ResamplerWeights resampler;
   std::vector<ConnectorWeights> deep;
   std::vector<float> newline;               // [width of vectors], or empty
   std::array<std::uint64_t, 2> revision{};  // of all values: other weights, other vectors
