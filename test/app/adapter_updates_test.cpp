@@ -120,6 +120,18 @@ TEST_F(AdapterUpdates, OfTheBaseFindTheSameMagnitudesUnderTwoNames) {
   EXPECT_TRUE(adapters.current(prepared({{.name = "b"}})));
 }
 
+// Nor does anybody need to run who has them.
+TEST_F(AdapterUpdates, OfTheBaseFindTheSameMagnitudesForWhoWaitsAlone) {
+  const std::string path = write_adapter("dora", true);
+  for (const char* name : {"a", "b"}) load(name, path).value();
+  const AdapterUse waiting = prepared({{.name = "b"}});
+  ASSERT_TRUE(update_base(UpdateMode::kAbort));
+  ASSERT_TRUE(adapters.unload("a"));
+  const Result<AdapterUse> current = adapters.current(waiting);
+  ASSERT_TRUE(current) << current.error().message;
+  EXPECT_NE(current->revision, waiting.revision);
+}
+
 // Under two names, one of which is gone, and in no name's way.
 TEST_F(AdapterUpdates, OfANameAreNoUpdatesOfAnotherOneOfTheSameAdapter) {
   const std::string path = write_adapter("a", false);
