@@ -259,6 +259,25 @@ test("adapters of encoders give what PEFT gives, chosen by request, in one batch
   await ask(server, "/v1/embeddings", { model: "bert:nothing", input: "a" }, 404);
 });
 
+test("adapters of encoders from llama.cpp's files give what those of their folders give", async (t) => {
+  const files = temporaryFolder(t);
+  const write = (name, pooling) => {
+    const file = path.join(files, `${name}.gguf`);
+    write_bert_file(folder(name), file, pooling);
+    return file;
+  };
+  const server = await serve(t, [write("bert", 1), write("bert-rank", 4), folder("bert-labels"), "--lora", `bert:tuned=${adapter_folder("lora")}`,
+    "--lora", `bert-rank:other=${adapter_folder("lora")}`, "--adapter-dir", adapter_folder("")]);
+  for (const { text, vector } of adapted_references("bert", "lora").filter(({ pair }) => pair === null)) {
+    const { data } = await ask(server, "/v1/embeddings", { model: "tuned", input: text });
+    assert_close(data[0].embedding, unit(vector), 2e-4, text.slice(0, 20));
+  }
+  const body = { query: "the river", documents: ["the sea"], raw_scores: true };
+  assert.notDeepEqual((await ask(server, "/v1/rerank", { ...body, model: "other" })).results, (await ask(server, "/v1/rerank", { ...body, model: "bert-rank" })).results);
+  const { error } = await ask(server, "/v1/adapters", { model: "bert", name: "kinds", path: "new-head" }, 400);
+  assert.match(error.message, /classifier.*the base has no matrix cls\.output/);
+});
+
 test("adapters of encoders are loaded, updated and unloaded while texts are read", async (t) => {
   const files = temporaryFolder(t);
   for (const name of ["lora", "dora-labels", "rslora"]) cpSync(adapter_folder(name), path.join(files, name), { recursive: true });

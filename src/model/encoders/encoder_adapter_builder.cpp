@@ -6,6 +6,7 @@
 #include "model/encoders/encoder_families.h"
 #include "model/encoders/encoder_loader.h"
 #include "model/encoders/encoder_parts.h"
+#include "model/encoders/gguf_modules.h"
 
 #include <algorithm>
 #include <cctype>
@@ -83,6 +84,7 @@ class EncoderAdapterBuilder {
     for (const std::string* table : {&base_.shape.tokens, &base_.shape.positions, &base_.shape.types})
       if (!table->empty()) known.insert(module_of(*table));
     const auto name_of = [&](const std::string& module) {
+      if (base_.folder.empty()) return gguf_module(module).value_or(module);
       if (known.contains(module)) return module;
       for (const std::string& name : known) {
         if (module.ends_with("." + name)) return name;
@@ -314,14 +316,15 @@ class EncoderAdapterBuilder {
     adapter_->bytes += (table.rows.size() + table.low_rank.rows.size() + table.low_rank.directions.size()) * sizeof(float);
   }
 
-  // A pooler, say, that the base's file has and nobody reads, changes nothing.
+  // A pooler, say, that the base's folder has and nobody reads, changes nothing; its file would have left it out.
   void check_all_used() {
     for (const auto& [name, module] : modules_) {
       const bool is_there = folder_ && !has_whole(name + ".weight") && folder_->tensors().contains(name + ".weight");
-      if (used_.contains(name) || is_there || is_unread(name)) continue;
+      const bool is_left_out = base_.folder.empty() && name == "cls" && module.stored.replacement.empty();
+      if (used_.contains(name) || is_there || is_left_out || is_unread(name)) continue;
       fail(ErrorCode::kUnsupported, module.stored.said_by(),
            fmt::format("the base has no matrix {} that an adapter can change{}", name,
-                       base_.folder.empty() ? "; the names of a GGUF file are others: load the base from its folder" : ""));
+                       base_.folder.empty() ? "; its file has not all that a folder has" : ""));
     }
   }
 

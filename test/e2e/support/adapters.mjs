@@ -1,6 +1,7 @@
 // Adapters of random numbers for the embedded model, as PEFT writes them.
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
+import { read_safetensors } from "./gguf.mjs";
 
 const layers = 8, width = 512, rank = 4;
 
@@ -31,13 +32,8 @@ export function safetensors(tensors, metadata = { format: "pt" }) {
 
 // What such a file has.
 export function tensors_in(file) {
-  const bytes = readFileSync(file);
-  const size = Number(bytes.readBigUInt64LE(0));
-  const { __metadata__, ...header } = JSON.parse(bytes.subarray(8, 8 + size));
-  return Object.fromEntries(Object.entries(header).map(([name, { shape, data_offsets: [begin, end] }]) => {
-    const values = new Float32Array(Uint8Array.from(bytes.subarray(8 + size + begin, 8 + size + end)).buffer);
-    return [name, { shape, values: Array.from(values) }];
-  }));
+  return Object.fromEntries(Object.entries(read_safetensors(file)).map(([name, { shape, bytes }]) =>
+    [name, { shape, values: Array.from(new Float32Array(Uint8Array.from(bytes).buffer)) }]));
 }
 
 export function tensors_of(seed, size = 0.12) {
