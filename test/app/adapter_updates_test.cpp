@@ -15,7 +15,7 @@ namespace braid::app {
 namespace {
 
 namespace asio = boost::asio;
-struct AdapterUpdates : testing::Test, test::UpdatedModel {
+struct AdapterUpdates : testing::Test, updated::UpdatedModel {
   AdapterUpdates()
       : UpdatedModel({.end =
                           [this](const auto& is_such, const Error&) {

@@ -22,7 +22,7 @@ namespace asio = boost::asio;
 
 std::string text_of(const std::vector<std::byte>& bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
-struct Updates : testing::Test, test::UpdatedNetwork {
+struct Updates : testing::Test, updated::UpdatedNetwork {
   // What an update comes to when `changed` has been at the tensors.
   Result<WeightFacts> update(const std::function<void(files::SafeTensors&)>& changed) { return update_from(source(changed)); }
   Result<WeightFacts> update_from(WeightSource source, UpdateMode mode = UpdateMode::kFinish) {

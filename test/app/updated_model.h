@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace braid::app::test {
+namespace braid::app::updated {
 
 struct UpdatedModel {
   explicit UpdatedModel(RunningRequests those) : running(std::move(those)) {}
@@ -68,4 +68,4 @@ struct UpdatedModel {
   }
 };
 
-}  // namespace braid::app::test
+}  // namespace braid::app::updated

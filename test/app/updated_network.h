@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace braid::app::test {
+namespace braid::app::updated {
 
 struct UpdatedNetwork {
   boost::asio::io_context loop;
@@ -64,4 +64,4 @@ struct UpdatedNetwork {
   }
 };
 
-}  // namespace braid::app::test
+}  // namespace braid::app::updated

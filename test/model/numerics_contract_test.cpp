@@ -167,23 +167,6 @@ std::vector<DrivenAnswer> answers_of(const kernels::KernelTable& table, int thre
   return answers_of(table, Machine{.threads = threads}, make_requests(requests), schedule);
 }
 
-template <class T>
-bool same_bytes(const std::vector<T>& a, const std::vector<T>& b) {
-  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
-}
-
-void expect_same(const std::vector<DrivenAnswer>& a, const std::vector<DrivenAnswer>& b, const std::string& what) {
-  ASSERT_EQ(a.size(), b.size());
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    EXPECT_EQ(a[i].tokens, b[i].tokens) << what << ", request " << i;
-    EXPECT_TRUE(same_bytes(a[i].logprobs, b[i].logprobs)) << what << ", request " << i;
-    EXPECT_TRUE(same_bytes(a[i].top, b[i].top)) << what << ", request " << i;
-    EXPECT_EQ(a[i].reason, b[i].reason) << what << ", request " << i;
-    EXPECT_TRUE(same_bytes(a[i].scored, b[i].scored)) << what << ", request " << i;
-    EXPECT_TRUE(same_bytes(a[i].scored_top, b[i].scored_top)) << what << ", request " << i;
-  }
-}
-
 // The portable tier is too slow for all of them.
 std::size_t request_count(const kernels::KernelTable& table) { return table.isa == kernels::Isa::kScalar ? 6 : 64; }
 

@@ -3,7 +3,10 @@
 
 #include "model/language_model.h"
 
+#include <cstring>
+#include <gtest/gtest.h>
 #include <random>
+#include <string>
 #include <vector>
 
 namespace braid::model::test {
@@ -31,6 +34,23 @@ struct DrivenAnswer {
   std::vector<float> vector;
   FinishReason reason = FinishReason::kError;
 };
+
+template <class T>
+bool same_bytes(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
+}
+
+inline void expect_same(const std::vector<DrivenAnswer>& a, const std::vector<DrivenAnswer>& b, const std::string& what) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(a[i].tokens, b[i].tokens) << what << ", request " << i;
+    EXPECT_TRUE(same_bytes(a[i].logprobs, b[i].logprobs)) << what << ", request " << i;
+    EXPECT_TRUE(same_bytes(a[i].top, b[i].top)) << what << ", request " << i;
+    EXPECT_EQ(a[i].reason, b[i].reason) << what << ", request " << i;
+    EXPECT_TRUE(same_bytes(a[i].scored, b[i].scored)) << what << ", request " << i;
+    EXPECT_TRUE(same_bytes(a[i].scored_top, b[i].scored_top)) << what << ", request " << i;
+  }
+}
 
 struct Schedule {
   std::size_t at_once = 1;  // sequences that run together

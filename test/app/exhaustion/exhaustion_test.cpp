@@ -78,7 +78,7 @@ void on_worker(asio::thread_pool& workers, const std::function<void()>& action) 
 // Of those that the worker makes, what Asio makes at the end.
 constexpr std::int64_t kAfterwards = 4;
 
-struct UpdateFaults : testing::Test, test::UpdatedModel {
+struct UpdateFaults : testing::Test, updated::UpdatedModel {
   UpdateFaults() : UpdatedModel({.end = [](const auto&, const Error&) {}, .change = [](const auto&) {}}) {}
 
   template <class Value>
@@ -212,7 +212,7 @@ TEST_F(UpdateFaults, OfAnAdapterLeaveOneRevisionOrTheOther) {
 }
 
 // Of a small network.
-struct NetworkUpdateFaults : testing::Test, test::UpdatedNetwork {
+struct NetworkUpdateFaults : testing::Test, updated::UpdatedNetwork {
   std::map<std::string, std::vector<float>> known;  // what each revision answers
   std::map<std::string, std::string> digests;       // of the tensor in which they differ
 
