@@ -128,6 +128,7 @@ Handle make_handle(Transfer& transfer, const std::string& url, std::chrono::mill
   if (!handle) return handle;
   curl_easy_setopt(handle.get(), CURLOPT_URL, url.c_str());
   curl_easy_setopt(handle.get(), CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(handle.get(), CURLOPT_QUICK_EXIT, 1L);  // its end waits for no resolver
   curl_easy_setopt(handle.get(), CURLOPT_PROXY, "");
   curl_easy_setopt(handle.get(), CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(handle.get(), CURLOPT_FOLLOWLOCATION, 0L);

@@ -1,9 +1,13 @@
 // SIGTERM and SIGINT: streams finish or end with an error event, never silently; the process leaves with 0.
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import dgram from "node:dgram";
+import { writeFileSync } from "node:fs";
 import { connect } from "node:net";
+import path from "node:path";
 import { test } from "node:test";
 import { setTimeout } from "node:timers/promises";
-import { serve } from "./support/processes.mjs";
+import { serve, temporaryFolder } from "./support/processes.mjs";
 import { collect, events, eventually, metric, post } from "./support/client.mjs";
 
 const long = { prompt: "Once upon a time", max_tokens: 900, ignore_eos: true, stream: true };
@@ -143,6 +147,29 @@ test("--drain-delay keeps everything going after SIGTERM, but for /readyz", asyn
 
 test("after --drain-delay it ends by itself", async (t) => {
   const server = await serve(t, ["--no-model", "--drain-delay", "200ms"]);
+  server.child.kill("SIGTERM");
+  assert.deepEqual(await server.exited, { code: 0, signal: null });
+});
+
+// A name server that never answers, for programs that are begun with this before them; it is asked for longer than a test may take.
+const may_mount = spawnSync("unshare", ["-m", "mount", "--bind", "/etc/hosts", "/etc/hosts"]).status === 0;
+async function hanging_resolver(t) {
+  const socket = dgram.createSocket("udp4");
+  t.after(() => socket.close());
+  const asked = new Promise((resolve) => socket.once("message", resolve));
+  await new Promise((resolve, reject) => socket.once("error", reject).bind(53, "127.0.0.199", resolve));
+  const file = path.join(temporaryFolder(t), "resolv.conf");
+  writeFileSync(file, "nameserver 127.0.0.199\nnameserver 127.0.0.199\noptions timeout:30 attempts:5\n");
+  return { asked, prefix: ["unshare", "-m", "sh", "-c", 'mount --bind "$0" /etc/resolv.conf && exec "$@"', file] };
+}
+
+test("a server answers and ends while the names of its Redis, its peers and its collector are being looked up", { skip: !may_mount && "a file system may not be mounted here" }, async (t) => {
+  const { asked, prefix } = await hanging_resolver(t);
+  const server = await serve(t, ["--kv-memory", "64M", "--kv-redis", "redis://cache.example", "--peers", "nodes.example:80", "--otlp-endpoint", "http://traces.example:4318"], { prefix });
+  const answer = await post(completions(server), { ...long, max_tokens: 20, stream: false });
+  assert.equal(answer.status, 200);
+  await answer.json();
+  await asked;
   server.child.kill("SIGTERM");
   assert.deepEqual(await server.exited, { code: 0, signal: null });
 });
