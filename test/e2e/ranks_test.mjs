@@ -1,6 +1,6 @@
 // One model computed by several processes of an MPI job: the bits of one, and what happens when one of them is lost.
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import { braid, serve, sourceFolder, temporaryFolder } from "./support/processes.mjs";
@@ -37,16 +37,18 @@ test("any number of ranks gives the bits of one process", async (t) => {
   }
 });
 
-test("what ranks take of this machine's memory is that of all of them", async (t) => {
-  const memory_of = async (...args) => {
+test("ranks take of this machine's memory what all of them do, and each its part", async (t) => {
+  const of = async (...args) => {
     const server = await serve(t, [demo, ...modest, "--max-batch", "8", ...args]);
     const { data: [model] } = await (await fetch(`${server.url}/v1/models`)).json();
-    return model.status.memory_bytes;
+    const own = ranksOf(server).map((pid) => Number(/^RssAnon:\s*(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))[1]));
+    return { told: model.status.memory_bytes, own };
   };
-  const alone = await memory_of();
-  const two = await memory_of("--ranks", "2");
+  const [alone, two, four] = [await of(), await of("--ranks", "2"), await of("--ranks", "4")];
   // Each has half of the weights and of the pool, embeddings, and a workspace of its own.
-  assert.ok(two > alone && two < 2 * alone, `${two} bytes of two ranks, ${alone} of one process`);
+  assert.ok(two.told > alone.told && two.told < 2 * alone.told, `${two.told} bytes of two ranks, ${alone.told} of one process`);
+  // Of the weights alone, two have 17.0 MiB each, and four 10.6.
+  assert.ok(Math.max(...four.own) + 4096 < Math.min(...two.own), `${four.own} KiB of four, ${two.own} of two`);
 });
 
 test("ranks that stay on memory nodes are threads of the server, and give the same bits", async (t) => {
