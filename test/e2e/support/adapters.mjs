@@ -63,10 +63,11 @@ export function write_adapter(folder, seed, size) {
 // The same with magnitudes.
 export function write_dora(folder, seed = 1) {
   const tensors = tensors_of(seed);
-  const draw = numbers(seed + 1000);
   for (let layer = 0; layer < layers; ++layer)
-    for (const module of ["self_attn.q_proj", "mlp.down_proj"])
+    for (const module of ["self_attn.q_proj", "mlp.down_proj"]) {
+      const draw = numbers(layer);
       tensors[`base_model.model.model.layers.${layer}.${module}.lora_magnitude_vector`] = { shape: [width], values: Array.from({ length: width }, () => 1 + draw.next().value / 2) };
+    }
   mkdirSync(folder, { recursive: true });
   writeFileSync(path.join(folder, "adapter_config.json"), JSON.stringify({ ...config, use_dora: true }));
   writeFileSync(path.join(folder, "adapter_model.safetensors"), safetensors(tensors));
