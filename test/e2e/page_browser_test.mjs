@@ -378,11 +378,13 @@ for (const [kind, part] of Object.entries(kParts)) {
     let text = "";
     for (let i = 0; text.length < 40_000; ++i) text += part(i);
     const url = await stream_in_front(suite, script.url, text, 1000);
-    const rounds = [await watch(url), await watch(url), await watch(url)];
-    for (const { shown, own, busy } of rounds)
+    let is_quick = false;  // or not to be seen: gaps are the machine's where others have its processors
+    for (let round = 0; round < 3 && !is_quick; ++round) {
+      const { shown, own, busy } = await watch(url);
       t.diagnostic(`95% of the gaps are within ${shown.toFixed(0)} ms, the page's own work within ${own.toFixed(0)} ms; others had ${(100 * busy).toFixed(0)}% of the processors`);
-    assert.ok(rounds.every(({ own }) => own <= kMostGapMs));
-    const quiet = rounds.filter(({ busy }) => busy < 0.1);  // gaps of other rounds are the machine's
-    assert.ok(quiet.length === 0 || quiet.some(({ shown }) => shown <= kMostGapMs));
+      assert.ok(own <= kMostGapMs);
+      is_quick = shown <= kMostGapMs || busy >= 0.1;
+    }
+    assert.ok(is_quick);
   });
 }
