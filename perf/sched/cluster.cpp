@@ -1,5 +1,5 @@
 // A set of servers behind nginx, simulated: virtual time, the real scheduler and prefix cache in each of them, nginx's choice of a server.
-//   cluster [--nodes 1000] [--route prefix|random|least] [--lose 0] …     one line of JSON; their defaults are in kDefaults
+//   cluster [--nodes 1000] [--route prefix|random|least] [--lose 0] …     one line of JSON; kDefaults has all options
 //   cluster --routes HOST:PORT… < keys                                    which server each key's requests go to (routes.mjs)
 #include "perf/sched/hash_ring.h"
 #include "perf/sched/virtual_node.h"
