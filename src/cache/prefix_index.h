@@ -94,7 +94,9 @@ class PrefixIndex {
     std::span<const BlockId> state;
     BlockId node = kNoParent;  // which it hangs at: holds the last of these tokens, and maybe others behind them
   };
-  StateHit last_state(const SequenceView& sequence, std::span<const BlockId> path);
+  StateHit last_state(const SequenceView& sequence, std::span<const BlockId> path) { return look_for_state(sequence, path, true); }
+  // The same of one that is not used yet, so where states may take no more memory it goes before those that are.
+  StateHit unused_state(const SequenceView& sequence, std::span<const BlockId> path) { return look_for_state(sequence, path, false); }
   // That after the first `offset` tokens of the node; empty: there is none.
   std::span<const BlockId> state_at(BlockId node, std::int32_t offset) const;
   // Whether a checkpoint's state lies in this block, among others.
@@ -238,6 +240,7 @@ class PrefixIndex {
   };
   std::int32_t& states_below(BlockId parent) { return parent == kNoParent ? states_below_none_ : node(parent).states_below; }
   Part beginning_of(const Part& part, std::int32_t count);
+  StateHit look_for_state(const SequenceView& sequence, std::span<const BlockId> path, bool is_used);
   FoundCheckpoint checkpoint_of(BlockId node);
   FoundCheckpoint checkpoint_within(BlockId parent, const Scope& scope, const Part& wanted, std::int32_t least);
   void enter(BlockId node, Checkpoint& checkpoint);

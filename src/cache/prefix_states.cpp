@@ -45,7 +45,7 @@ bool PrefixIndex::hang(BlockId node, Checkpoint checkpoint) {
   return true;
 }
 
-PrefixIndex::StateHit PrefixIndex::last_state(const SequenceView& sequence, std::span<const BlockId> path) {
+PrefixIndex::StateHit PrefixIndex::look_for_state(const SequenceView& sequence, std::span<const BlockId> path, bool is_used) {
   FoundCheckpoint best;
   std::size_t begin = 0;
   for (std::size_t place = path.size() + 1; best.checkpoint == nullptr && place-- > 0;) {
@@ -57,7 +57,7 @@ PrefixIndex::StateHit PrefixIndex::last_state(const SequenceView& sequence, std:
     if (within.checkpoint != nullptr) best = within;
   }
   if (best.checkpoint == nullptr) return {};
-  use(*best.checkpoint);
+  if (is_used) use(*best.checkpoint);
   return {static_cast<std::int32_t>(begin) + best.checkpoint->offset, best.checkpoint->state, best.node};
 }
 

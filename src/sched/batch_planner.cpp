@@ -224,7 +224,7 @@ void BatchPlanner::look_for_turns(Sequence& sequence) const {
   std::ranges::reverse(state.marked_ends);
 }
 
-// Checkpoints are made of blocks to spare only.
+// Checkpoints are made of blocks to spare only, or take the place of one that the sequence keeps.
 void BatchPlanner::add_state(Sequence& sequence, step::StepPlan& plan, step::StepRow& row) const {
   RecurrentState& state = *sequence.state;
   const auto append = [&](const cache::BlockTable& table) {
@@ -238,7 +238,7 @@ void BatchPlanner::add_state(Sequence& sequence, step::StepPlan& plan, step::Ste
   row.snapshot_begin = static_cast<std::uint32_t>(plan.snapshots.size());
   if (state_interval_ == kNoCheckpoints) return;
   const auto add_copy = [&](std::int32_t end, std::int32_t copy_end) {
-    std::optional<cache::BlockTable> spare = sequence.blocks.spare_state();
+    std::optional<cache::BlockTable> spare = sequence.spare_state();
     if (!spare) return false;
     plan.snapshots.push_back({end, append(*spare)});
     ++row.snapshot_count;

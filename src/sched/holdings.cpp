@@ -33,9 +33,9 @@ bool Holdings::start(std::int32_t places) {
 }
 
 // A sixteenth of the pool is left for those who cannot do without.
-std::optional<cache::BlockTable> Holdings::spare_state() const {
+std::optional<cache::BlockTable> Holdings::spare_state(bool is_exchange) const {
   std::optional<cache::BlockTable> spare;
-  if (pool_->free() - groups_->state_blocks() >= pool_->usable() / 16) {
+  if (pool_->free() - groups_->state_blocks() >= (is_exchange ? 0 : pool_->usable() / 16)) {
     spare.emplace(*pool_, groups_->count());
     spare->grow_to(groups_->state_blocks());
   }

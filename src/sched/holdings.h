@@ -40,8 +40,8 @@ class Holdings {
   }
   // All of its state's, from start() on.
   const cache::BlockTable& state() const { return state_; }
-  // As many blocks for a copy of it, where they are to spare.
-  std::optional<cache::BlockTable> spare_state() const;
+  // As many blocks for a copy of it, where they are to spare, or in exchange for those of another one.
+  std::optional<cache::BlockTable> spare_state(bool is_exchange = false) const;
   // What grow_to() would take.
   std::int32_t missing(std::int32_t places) const {
     std::int32_t missing = std::max(0, places - first_.size());

@@ -40,15 +40,21 @@ class RecurrentState {
   std::list<Copy> copies;
   std::int32_t copied_at = 0;  // where the last row that verifies with such a copy began, or the first one without; 0: there was none
 
-  // The states of checkpoints that it has come by, the newest last. It holds them so that they are there when it is preempted, until somebody
-  // else lacks their blocks.
+  // The states of checkpoints that it has come by, the newest last, or that are before the one that it is to begin with. It holds them so that
+  // they are there when its blocks are taken, until somebody else lacks theirs.
   std::list<cache::BlockTable> kept;
-  // One more, unless it is empty. The oldest go where they take more than `most` blocks together; the newest stays.
+  static constexpr std::size_t kLeastKept = 2;  // one may end where its last blocks do, and go with the first of them
+  // One more, unless it is empty. The oldest go where they take more than `most` blocks together; the last two stay.
   void keep(cache::BlockTable checkpoint, std::int32_t most) {
     if (checkpoint.size() == 0) return;
     std::int32_t taken = checkpoint.size() * (static_cast<std::int32_t>(kept.size()) + 1);
-    for (; taken > most && !kept.empty(); taken -= checkpoint.size()) kept.pop_front();
+    for (; taken > most && kept.size() >= kLeastKept; taken -= checkpoint.size()) kept.pop_front();
     kept.push_back(std::move(checkpoint));
+  }
+  // One that lies before the others. False: there are two, and one more would be more than `most` blocks.
+  bool keep_earlier(cache::BlockTable checkpoint, std::int32_t most) {
+    kept.push_front(std::move(checkpoint));
+    return kept.size() < kLeastKept || kept.front().size() * (static_cast<std::int32_t>(kept.size()) + 1) <= most;
   }
 
   // A row that ends there is back, and may have been computed, whether the sequence took note of it or its step has failed. kUnknown: where it

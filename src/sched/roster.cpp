@@ -100,7 +100,7 @@ bool Roster::take_blocks(Sequence& sequence) {
   if (pool_.free() < wanted) {
     const Sequence* victim = groups_.has_states() ? next_victim() : nullptr;
     if (!can_reclaim(wanted - pool_.free(), sequence, victim)) return false;  // nobody gives up blocks for nothing
-    if (!reclaim_outside(wanted, &sequence) && !reclaim_checkpoints(wanted, victim)) return false;
+    if (!reclaim(wanted, &sequence, victim)) return false;
   }
   set_outside_holder(sequence, false);
   return sequence.blocks.start(places);
@@ -280,6 +280,7 @@ void Roster::rewind(Sequence& sequence) {
     if (groups_.has_states() && prefix_index_ && !sequence.computes_all()) {
       reuse_prefix(sequence, false);
       set_outside_holder(sequence, false);
+      reclaim_checkpoints(sequence.blocks.missing_to_start(blocks_for(sequence.known())), sequence);
     }
     if (!sequence.blocks.start(blocks_for(sequence.known()))) return preempt(sequence);
   }

@@ -170,7 +170,7 @@ class Roster {
   // Of the last of so many positions in its block, from 1.
   std::int32_t offset_of(std::int32_t end) const { return (end - 1) % block_tokens_ + 1; }
   std::int32_t promised() const;
-  bool can_reclaim(std::int32_t count, const Sequence& keep, const Sequence* victim) const;
+  bool can_reclaim(std::int32_t count, const Sequence& taker, const Sequence* victim) const;
   std::int32_t freed_together(std::vector<cache::BlockId> held) const;
   void wait_for_reader(Sequence& sequence, SequencePhase phase);
   void observe_cancelled(const Sequence& sequence);
@@ -178,7 +178,8 @@ class Roster {
   bool take_blocks(Sequence& sequence);
   bool fits_free(const Sequence& sequence) const;
   void start(Sequence& sequence);
-  bool reclaim_outside(std::int32_t wanted, const Sequence* keep);
+  bool gives_checkpoints(const Sequence& taker) const;
+  bool reclaim(std::int32_t wanted, Sequence* taker, const Sequence* victim);
   void reuse_prefix(Sequence& sequence, bool may_restore);
   void begin_prefill(Sequence& sequence);
   void end_restoration(Sequence& sequence);
@@ -192,13 +193,15 @@ class Roster {
   void publish_full(Sequence& sequence);
   cache::BlockId publish_tail(Sequence& sequence);
   void reuse_state(Sequence& sequence);
+  void keep_earlier(Sequence& sequence, std::int32_t end);
   void await_state(Sequence& sequence, std::span<const cache::BlockId> in_pool);
   cache::BlockId holder_of(const cache::SequenceView& beginning, cache::BlockId node);
   cache::BlockId node_of_end(const Sequence& sequence, std::int32_t end, cache::BlockId tail) const;
   void publish_states(Sequence& sequence, cache::BlockId tail);
   void give_up_state(Sequence& sequence, cache::BlockId tail);
   void let_go_of_dropped();
-  bool reclaim_checkpoints(std::int32_t wanted, const Sequence* victim);
+  void reclaim_checkpoints(std::int32_t wanted, const Sequence* victim);
+  void reclaim_checkpoints(std::int32_t wanted, Sequence& sequence);
   void attach(Sequence& sequence, std::int32_t index, cache::BlockId known);
   void put_state(cache::BlockId node, std::int32_t end, const cache::BlockTable& state);
   void verify(const Sequence& sequence, std::int32_t index, std::int32_t group, cache::BlockId own, cache::BlockId known);

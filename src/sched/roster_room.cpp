@@ -50,9 +50,9 @@ std::int32_t Roster::make_room() {
   std::int32_t needed = 0;
   for (const auto& [rank, sequence] : batch_) needed += wanted(sequence);
   std::int32_t preempted = 0;
-  while (!reclaim_outside(needed - promised(), nullptr)) {
+  while (pool_.free() < needed - promised()) {
     Sequence* victim = next_victim();
-    if (reclaim_checkpoints(needed - promised(), victim) || victim == nullptr) break;
+    if (reclaim(needed - promised(), nullptr, victim) || victim == nullptr) break;
     needed -= wanted(*victim);
     preempt(*victim);
     ++preempted;
@@ -79,9 +79,9 @@ std::int32_t Roster::shrink(std::vector<std::int32_t>& given_back) {
   const std::int32_t excess = pool_.usable() - target_;
   if (excess <= 0) return 0;
   std::int32_t preempted = 0;
-  while (!reclaim_outside(excess - promised(), nullptr)) {
+  while (pool_.free() < excess - promised()) {
     Sequence* victim = next_victim();
-    if (reclaim_checkpoints(excess - promised(), victim) || victim == nullptr) break;
+    if (reclaim(excess - promised(), nullptr, victim) || victim == nullptr) break;
     preempt(*victim);
     ++preempted;
   }
@@ -109,15 +109,16 @@ std::int32_t Roster::promised() const {
   return freed_together(std::move(held));
 }
 
-// Whether so many blocks come free when those outside the batch, but for `keep`, give up what they hold, and those in it, but for `victim`, the
-// checkpoints that they keep. There may be thousands outside, so it looks at the first few, then at twice as many, and so on.
-bool Roster::can_reclaim(std::int32_t count, const Sequence& keep, const Sequence* victim) const {
+// Whether reclaim() can get so many blocks for `taker`. There may be thousands outside the batch, so it looks at the first few, then at twice as
+// many, and so on.
+bool Roster::can_reclaim(std::int32_t count, const Sequence& taker, const Sequence* victim) const {
   std::vector<cache::BlockId> held;
   for (auto at = batch_.begin(); groups_.has_states() && at != batch_.end(); ++at)
     if (&at->second != victim && !at->second.is_leaving()) append_kept(at->second, held);
+  if (gives_checkpoints(taker)) append_kept(taker, held);
   auto enough = static_cast<std::size_t>(count);
   for (const auto& [rank, sequence] : outside_holders_) {
-    if (sequence == &keep) continue;
+    if (sequence == &taker) continue;
     append_blocks(*sequence, held);
     if (held.size() < enough) continue;
     if (freed_together(held) >= count) return true;
@@ -162,11 +163,17 @@ double Roster::loss_per_block(const Sequence& sequence) const {
   return static_cast<double>(sequence.progress.least() - kept) / freed;
 }
 
-// True once `wanted` blocks are free, after taking them from the last in rank outside the batch as far as it needs; never from `keep`.
-bool Roster::reclaim_outside(std::int32_t wanted, const Sequence* keep) {
+// Whoever has been preempted would be again, and have nothing to go on from then; but when nobody runs, nobody else gives up anything.
+bool Roster::gives_checkpoints(const Sequence& taker) const { return groups_.has_states() && (taker.generated() == 0 || batch_.empty()); }
+
+// True once `wanted` blocks are free, as far as it needs after taking those of checkpoints that are kept in case somebody is preempted, but
+// not `victim`'s, who is; then `taker`'s, if it gives them; then what is held outside the batch, from the last in rank on, but what `taker` begins with.
+bool Roster::reclaim(std::int32_t wanted, Sequence* taker, const Sequence* victim) {
+  reclaim_checkpoints(wanted, victim);
+  if (taker != nullptr && gives_checkpoints(*taker)) reclaim_checkpoints(wanted, *taker);
   for (auto at = outside_holders_.end(); pool_.free() < wanted && at != outside_holders_.begin();) {
     Sequence& sequence = *(--at)->second;
-    if (&sequence == keep) continue;
+    if (&sequence == taker) continue;
     ++at;  // stays valid when it goes
     if (sequence.phase == SequencePhase::kStalled) {
       park(sequence);

@@ -11,6 +11,7 @@ namespace braid::sched {
 // is of no use.
 void Roster::reuse_state(Sequence& sequence) {
   RecurrentState& state = *sequence.state;
+  state.kept.clear();
   state.source.clear();
   state.source_end = state.awaits_behind = 0;
   sequence.fork_source.clear();
@@ -40,7 +41,21 @@ void Roster::reuse_state(Sequence& sequence) {
     }
     state.source.adopt(found);
     state.source_end = end;
-    return;
+    return keep_earlier(sequence, end);
+  }
+}
+
+// While it waits its blocks are taken from the end, and with the first of them the state that it begins with: then it goes on from one before.
+void Roster::keep_earlier(Sequence& sequence, std::int32_t end) {
+  while (end > 1) {
+    const auto wanted = sequence.view().first(static_cast<std::size_t>(end - 1));
+    const auto before = std::span(path_).first(std::min(path_.size(), wanted.tokens.size() / static_cast<std::size_t>(block_tokens_)));
+    const auto [tokens, found, node] = prefix_index_->unused_state(wanted, before);
+    if (tokens == 0) return;
+    end = tokens;
+    cache::BlockTable checkpoint(pool_);
+    checkpoint.adopt(found);
+    if (!sequence.state->keep_earlier(std::move(checkpoint), static_cast<std::int32_t>(path_.size()) / 8)) return;
   }
 }
 
@@ -85,9 +100,11 @@ void Roster::put_state(cache::BlockId node, std::int32_t end, const cache::Block
 
 // Of checkpoints that may take no more memory.
 void Roster::let_go_of_dropped() {
-  for (SequenceMap* map : {&batch_, &stalled_})
-    for (auto& [rank, sequence] : *map)
-      std::erase_if(sequence.state->kept, [&](const cache::BlockTable& kept) { return !prefix_index_->is_of_state(kept[0]); });
+  const auto let_go = [this](Sequence& sequence) {
+    std::erase_if(sequence.state->kept, [&](const cache::BlockTable& kept) { return !prefix_index_->is_of_state(kept[0]); });
+  };
+  for (auto& [rank, sequence] : batch_) let_go(sequence);
+  for (auto& [rank, sequence] : outside_holders_) let_go(*sequence);
 }
 
 // Copies that are back become checkpoints. One that ends in the block that is not full yet waits for that, and goes if the block stays
@@ -106,15 +123,15 @@ void Roster::publish_states(Sequence& sequence, cache::BlockId tail) {
   }
 }
 
-// True once `wanted` blocks are free, after taking those of checkpoints that the batch keeps, from the first in rank on, who is preempted
-// last, as far as it needs; never from `victim`, who will go on from them.
-bool Roster::reclaim_checkpoints(std::int32_t wanted, const Sequence* victim) {
-  for (auto at = batch_.begin(); groups_.has_states() && pool_.free() < wanted && at != batch_.end(); ++at) {
-    Sequence& sequence = at->second;
-    if (&sequence == victim || sequence.is_leaving()) continue;
-    while (pool_.free() < wanted && !sequence.state->kept.empty()) sequence.state->kept.pop_front();
-  }
-  return pool_.free() >= wanted;
+// Until `wanted` blocks are free: takes those of checkpoints that the batch keeps, from the first in rank on, who is preempted last; never
+// from `victim`, who will go on from them.
+void Roster::reclaim_checkpoints(std::int32_t wanted, const Sequence* victim) {
+  for (auto at = batch_.begin(); groups_.has_states() && pool_.free() < wanted && at != batch_.end(); ++at)
+    if (&at->second != victim && !at->second.is_leaving()) reclaim_checkpoints(wanted, at->second);
+}
+
+void Roster::reclaim_checkpoints(std::int32_t wanted, Sequence& sequence) {
+  while (sequence.state != nullptr && pool_.free() < wanted && !sequence.state->kept.empty()) sequence.state->kept.pop_front();
 }
 
 // What lies at the end of all that was computed becomes one, too, before its blocks go.

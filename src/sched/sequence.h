@@ -144,8 +144,14 @@ struct Sequence {
   bool computes_all() const { return awaits_prompt_logprobs() || pools_all(); }
   // All that it holds of the pool.
   std::int32_t held_blocks() const { return blocks.present() + fork_source.present() + (state != nullptr ? state->source.present() : 0); }
-  // A checkpoint that it can go on from when it is preempted. All of them together take no more than an eighth of what it holds, or one state.
+  // A checkpoint that it can go on from when it is preempted. All of them together take no more than an eighth of what it holds, or two states.
   void keep_checkpoint(cache::BlockTable checkpoint) { state->keep(std::move(checkpoint), blocks.present() / 8); }
+  // Blocks for one more of these: to spare or, where none are, those of the last one.
+  std::optional<cache::BlockTable> spare_state() const {
+    if (auto spare = blocks.spare_state(); spare || state->kept.empty()) return spare;
+    state->kept.pop_back();
+    return blocks.spare_state(true);
+  }
   // Whether the next position has no block yet.
   bool needs_block(std::int32_t block_tokens) const {
     return blocks.places() * block_tokens < std::min(progress.most() + 1, most_positions());

@@ -175,6 +175,23 @@ TEST_F(States, TakeNoMoreThanTheirBlocks) {
   EXPECT_EQ(index_.states_dropped(), 3U);
 }
 
+TEST_F(States, ThatAreFoundButNotUsedYetKeepTheirTurn) {
+  const Tokens tokens = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+  const auto blocks = publish(tokens);
+  index_.bound_states(2);
+  const auto put = [&](std::size_t node, std::int32_t offset) {
+    const BlockId state = *pool_.allocate();
+    ASSERT_TRUE(index_.put_state(blocks[node], offset, {&state, 1}));
+  };
+  put(0, 4);
+  put(1, 4);
+  const Tokens early = {1, 2, 3, 4, 99};
+  EXPECT_EQ(index_.unused_state(view(early), match(early)).tokens, 4);
+  put(2, 2);
+  EXPECT_EQ(hit(early).tokens, 0) << "that has gone";
+  EXPECT_EQ(hit({1, 2, 3, 4, 5, 6, 7, 8, 99}).tokens, 8);
+}
+
 TEST_F(States, OfABlockThatBecomesFullKeepTheirTurn) {
   const Tokens tokens = {1, 2, 3, 4, 5, 6};
   const auto blocks = publish(tokens);
