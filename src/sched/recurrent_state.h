@@ -25,7 +25,7 @@ class RecurrentState {
   // It holds so many leading blocks in whose place a state is awaited from disk that is further on; 0: none is. Until that has come nothing of them
   // counts behind source_end.
   std::int32_t awaits_behind = 0;
-  bool has_asked_disk = false;  // for such a state
+  bool has_asked_disk = false;  // for such a state, since it last began to compute
 
   // Behind ends of turns before this one no copies are made, but behind the marked ones; nothing: nobody has looked yet.
   std::optional<std::int32_t> first_turn_end;
@@ -76,7 +76,6 @@ class RecurrentState {
     copies.clear();
     kept.clear();
     source_end = awaits_behind = end_ = copied_at = 0;
-    has_asked_disk = false;
   }
 
  private:

@@ -127,6 +127,7 @@ void Roster::start(Sequence& sequence) {
 // It has all that could be found in full blocks.
 void Roster::compute_rest(Sequence& sequence) {
   sequence.phase = SequencePhase::kPrefill;
+  if (sequence.state != nullptr) sequence.state->has_asked_disk = false;
   fork_beginning(sequence);
   count_reuse(sequence);
   // Others find as much of that block as it has found.

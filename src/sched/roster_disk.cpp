@@ -22,6 +22,7 @@ void Roster::begin_prefill(Sequence& sequence) {
 void Roster::end_restoration(Sequence& sequence) {
   const bool lacks_state = sequence.state != nullptr && sequence.state->awaits_behind * block_tokens_ > sequence.progress.planned();
   if (!lacks_state) return compute_rest(sequence);
+  sequence.state->has_asked_disk = true;  // it would begin like this again and again where there is no room for blocks of its own
   retry(sequence);
   unhold(sequence);
 }

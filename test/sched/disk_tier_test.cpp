@@ -300,6 +300,51 @@ TEST(DiskTier, AStateThatDoesNotComeIsComputedBesideTheBlocksInRam) {
   }
 }
 
+// Behind blocks that somebody else holds it needs few of its own; where computing is faster than this disk it needs all, and waits for them: it is
+// not let in and put back in every step.
+TEST(DiskTier, WhoseStateIsNotReadWaitsForBlocksOfItsOwn) {
+  const Folder folder;
+  const auto mood = std::make_shared<MoodyIo::Mood>();
+  SchedulerOptions options = recurrent_options(52, false);
+  options.most_state_blocks = 6;
+  options.state_interval = 0;
+  options.disk_always = false;
+  options.restore_patience = std::chrono::hours(1);
+  const auto with_end = [](std::int32_t key) {
+    auto prompt = Rig::prompt_of(90, 1);
+    const auto end = Rig::prompt_of(8, key);
+    prompt.insert(prompt.end(), end.begin(), end.end());
+    return prompt;
+  };
+  Server server(folder.path(), options, mood);
+  Rig& rig = *server.rig;
+  server.cached(Rig::prompt_of(90, 1), 1);
+  for (int other = 2; other < 5; ++other) server.cached(Rig::prompt_of(8, other), 1);
+  server.settle();
+  mood->read_milliseconds = 20;
+  Client& first = rig.submit(with_end(3), 80);
+  ASSERT_TRUE(rig.run_until([&] { return first.take(), !first.tokens.empty(); }));
+  ASSERT_EQ(rig.scheduler->stats().cache_disk_hit_tokens, 90U);
+  rig.model.hold();
+  server.settle();
+  const std::uint64_t reads = server.store->stats().reads;
+  Client& second = rig.submit(with_end(4), 5);
+  for (int steps = 0; steps < 10; ++steps) {
+    const std::uint64_t before = rig.scheduler->stats().steps;
+    rig.model.allow();
+    ASSERT_TRUE(rig.run_until([&] { return first.take(), rig.scheduler->stats().steps > before; }));
+    server.settle();
+    ASSERT_EQ(rig.phase(second), SequencePhase::kWaiting);
+  }
+  EXPECT_LE(server.store->stats().reads, reads + 4) << "the beginning of a block and a state, once";
+  ASSERT_FALSE(first.finished());
+  rig.model.release();
+  ASSERT_TRUE(rig.run_until([&] { return rig.take_all(); }));
+  rig.expect_right(first);
+  rig.expect_right(second);
+  rig.run_to_end();
+}
+
 // Blocks alone are of no use: what was loaded of them does not count, and the prompt is computed.
 TEST(DiskTier, WithoutItsStateAPromptIsComputed) {
   const Folder folder;
