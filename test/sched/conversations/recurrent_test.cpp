@@ -31,6 +31,19 @@ TEST_P(RecurrentChats, AreTheSameBitsColdAndWarmAndInACrowd) {
   }
 }
 
+// A step's tokens go to who is answered first, so a prompt gets another slice in each, and the last ones wait for blocks.
+TEST_P(RecurrentChats, AreTheSameBitsHoweverTheyAreSliced) {
+  Chats chats(GetParam());
+  const auto cold = chats.hold(8, chats.options(false, Chats::kMostBlocks));
+  const model::KvGroups& groups = chats.model().kv_groups();
+  for (const std::int32_t tokens : {9, 17, 31}) {
+    SchedulerOptions options = chats.options(true, tokens == 17 ? 24 * groups.count() + 6 * groups.states.blocks() : Chats::kMostBlocks);
+    options.max_batch = 8;
+    options.max_batch_tokens = tokens;
+    expect_same(cold, chats.hold(8, options), "in slices");
+  }
+}
+
 TEST_P(RecurrentChats, ChoicesOfOnePromptForkItsState) {
   Chats chats(GetParam());
   const ChatTurn cold = chats.hold(1, chats.options(false, Chats::kMostBlocks)).front().back();
@@ -150,10 +163,11 @@ std::string suite_name(const testing::TestParamInfo<const char*>& suite) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, ChatsOnDisk,
-                         testing::Values("lfm2", "granite4", "qwen3.5", "falcon-h1", "mamba2", "nemotron-h", "gemma3", "qwen2-window",
-                                         "llama-linear"),
+                         testing::Values("lfm2", "granite4", "bamba", "qwen3-next", "qwen3.5", "falcon-h1", "mamba2", "nemotron-h",
+                                         "gemma3", "qwen2-window", "llama-linear"),
                          suite_name);
-INSTANTIATE_TEST_SUITE_P(Models, RecurrentChats, testing::Values("lfm2", "granite4", "qwen3.5", "falcon-h1", "mamba2", "nemotron-h"),
+INSTANTIATE_TEST_SUITE_P(Models, RecurrentChats,
+                         testing::Values("lfm2", "granite4", "bamba", "qwen3-next", "qwen3.5", "falcon-h1", "mamba2", "nemotron-h"),
                          suite_name);
 
 }  // namespace
