@@ -323,7 +323,7 @@ bool add_changed(files::GgufContents& contents, const TowerFile& made, const Tow
   return true;
 }
 
-files::GgufFile make_tower_file(const TowerFile& made, const files::HfFolder& folder, const TowerShape& shape) {
+files::GgufContents tower_contents(const TowerFile& made, const files::HfFolder& folder, const TowerShape& shape) {
   files::GgufContents contents;
   contents.sources = folder.sources();
   contents.metadata = {{"general.architecture", std::string("clip")},
@@ -352,7 +352,11 @@ files::GgufFile make_tower_file(const TowerFile& made, const files::HfFolder& fo
     if (tensor.shape.empty()) tensor.shape = {1};
     tensor.bytes = stored.bytes;
   }
-  return files::GgufFile::from_contents(std::move(contents));
+  return contents;
+}
+
+files::GgufFile make_tower_file(const TowerFile& made, const files::HfFolder& folder, const TowerShape& shape) {
+  return files::GgufFile::from_contents(tower_contents(made, folder, shape));
 }
 
 class TowerFiles : public testing::TestWithParam<std::size_t> {};
@@ -376,6 +380,29 @@ TEST_P(TowerFiles, OfLlamaCppGiveTheFoldersVectors) {
   // Which a file tells by the width of its language model alone: this one has not that of the small ones.
   EXPECT_EQ(tower.shape().both_ways, own->shape().both_ways || made.folder == "gemma4-small");
   EXPECT_EQ(tower.shape().grid_positions, own->shape().grid_positions);
+}
+
+// A product that reads more than there is would read beyond it.
+TEST_P(TowerFiles, WhoseProductsDoNotFitAreRefused) {
+  const TowerFile made = tower_files()[GetParam()];
+  const files::HfFolder folder = files::HfFolder::open(image_model_path(made.folder)).value();
+  const TowerShape own = read_tower_folder(folder).value();
+  const std::size_t count = tower_contents(made, folder, own).tensors.size();
+  int changed = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    files::GgufContents contents = tower_contents(made, folder, own);
+    files::GgufTensor& tensor = contents.tensors[i];
+    const bool behind = tensor.name.starts_with("mm.") || tensor.name.starts_with("resampler.") || tensor.name.starts_with("v.deepstack.");
+    if (!behind || !tensor.name.ends_with(".weight") || tensor.shape.size() != 2 || tensor.shape[1] % 2 != 0) continue;
+    tensor.shape = {tensor.shape[0] * 2, tensor.shape[1] / 2};
+    const std::string name = tensor.name;
+    const files::GgufFile file = files::GgufFile::from_contents(std::move(contents));
+    const Result<TowerShape> shape = read_tower_gguf(file);
+    ++changed;
+    if (!shape) continue;
+    EXPECT_FALSE(load_tower_weights(*shape, GgufTensors(file), kernels::best_kernel_table(), kernels::WeightType::kF32)) << name;
+  }
+  EXPECT_GT(changed, 0);
 }
 
 std::string name_of_file(const testing::TestParamInfo<std::size_t>& info) {

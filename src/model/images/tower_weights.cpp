@@ -4,6 +4,8 @@
 #include "model/encoders/encoder_loader.h"
 #include "model/images/tower_tensors.h"
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <fmt/format.h>
 #include <memory>
@@ -101,6 +103,33 @@ ResamplerWeights load_resampler(const ResamplerShape& shape, EncoderLoader& load
   return weights;
 }
 
+// Whether each product reads as much as the one before it gives, and the last gives `outputs`: a file's tensors tell their own sizes.
+bool is_chain(const ConnectorShape& connector, std::int64_t width, std::int64_t outputs) {
+  std::int64_t given = connector.averages ? width : width * connector.side * connector.side;
+  for (const EncoderDense& dense : connector.dense) {
+    if (dense.linear.inputs != given) return false;
+    given = dense.linear.outputs;
+  }
+  return given == outputs;
+}
+
+bool is_chain(const ResamplerShape& resampler, std::int64_t width) {
+  const auto maps = [](const EncoderLinear& linear, std::int64_t inputs, std::int64_t outputs) {
+    return linear.inputs == inputs && linear.outputs == outputs;
+  };
+  const bool joins = resampler.joined ? maps(resampler.joined, width, resampler.width) : width == resampler.width;
+  return joins && std::ranges::all_of(std::array{&resampler.query, &resampler.key, &resampler.value, &resampler.out, &resampler.projection},
+                                      [&](const EncoderLinear* linear) { return maps(*linear, resampler.width, resampler.width); });
+}
+
+bool are_chains(const TowerShape& tower) {
+  const std::int64_t width = tower.encoder.width;
+  const std::int64_t vectors = tower.vector_width();
+  if (tower.resampler) return is_chain(*tower.resampler, width);
+  return is_chain(tower.connector, width, vectors) && (!tower.reduction || is_chain(tower.reduction->squares, width, width)) &&
+         std::ranges::all_of(tower.deep, [&](const DeepConnector& deep) { return is_chain(deep.connector, width, vectors); });
+}
+
 }  // namespace
 
 Result<TowerWeights> load_tower_weights(const TowerShape& shape, const EncoderTensors& tensors, const kernels::KernelTable& table,
@@ -122,6 +151,7 @@ Result<TowerWeights> load_tower_weights(const TowerShape& shape, const EncoderTe
   for (const DeepConnector& deep : shape.deep) weights.deep.push_back(load_connector(deep.connector, shape.encoder.width, loader));
   if (!shape.newline.empty()) weights.newline = loader.need(shape.newline, {shape.vector_width()});
   if (loader.error) return *loader.error;
+  if (!are_chains(shape)) return Error{ErrorCode::kBadFile, "the products behind the tower's layers do not fit each other", {}};
   weights.revision = digest_of(weights);
   return weights;
 }
