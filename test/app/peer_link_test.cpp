@@ -194,5 +194,18 @@ TEST(PeerLink, WhatWasKeptIsKnownBeforeAnyOtherIsAsked) {
   EXPECT_EQ(revisions_in(folder), Revisions{"c"});
 }
 
+TEST(PeerLink, WhatTheLoopHasNotYetGotIsKept) {
+  const Folder folder;
+  ChangeRecord::open(folder.path()).value().keep(list_of({change(1, "a")}));
+  boost::asio::io_context loop;  // which ends before it has run
+  PeerOptions options;
+  options.nodes = {"127.0.0.1:1"};
+  PeerLink::Parts parts;
+  parts.changes = std::make_shared<net::Changes>();
+  parts.record = ChangeRecord::open(folder.path()).value();
+  PeerLink::begin(loop, options, std::move(parts)).value().reset();
+  EXPECT_EQ(revisions_in(folder), Revisions{"a"});
+}
+
 }  // namespace
 }  // namespace braid::app

@@ -94,7 +94,7 @@ PeerLink::~PeerLink() {
   changes_->on_change({});
   end();
   thread_.join();
-  if (record_) record_->keep(changes_->all());
+  if (record_ && is_remembered_) record_->keep(changes_->all());
 }
 
 void PeerLink::end() {
@@ -121,9 +121,10 @@ void PeerLink::run() {
 // Of before the last end. They are changes of this server again before others are asked about theirs.
 void PeerLink::remember() {
   if (!record_) return;
-  boost::asio::post(loop_, [changes = changes_, known = record_->read()]() mutable {
+  boost::asio::post(loop_, [this, known = record_->read()]() mutable {
     for (net::Change& change : known)
-      if (!changes->is_undone(change)) changes->add(std::move(change));
+      if (!changes_->is_undone(change)) changes_->add(std::move(change));
+    is_remembered_ = true;
   });
 }
 

@@ -78,7 +78,8 @@ class PeerLink {
   bool is_wanted_ = true;
   std::optional<Own> own_;  // that the loop has brought
   std::atomic<bool> is_ended_{false};
-  store::Bell stop_;  // rings when this ends
+  std::atomic<bool> is_remembered_{false};  // the loop has got what was kept; before, what it has replaces nothing
+  store::Bell stop_;                        // rings when this ends
   // The thread's, from here on.
   std::optional<ChangeRecord> record_;
   std::map<Address, net::Patience> patience_;  // while a round runs each of its tasks has one of them
