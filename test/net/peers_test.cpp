@@ -167,6 +167,16 @@ TEST(Peers, WhatIsNoChangeIsRefused) {
   }
 }
 
+// It is a part of a file's name where changes are kept.
+TEST(Peers, ANodeOfManyCharactersIsRefused) {
+  for (const std::size_t length : {64, 65}) {
+    Change made = change(1, "a");
+    made.node.assign(length, 'n');
+    std::string text = net::peers::text_of(made);
+    EXPECT_EQ(static_cast<bool>(net::peers::read_change(text)), length == 64);
+  }
+}
+
 TEST(Peers, ReadyzSaysWhatIsLacking) {
   net::ServerOptions options = test_options();
   options.changes = std::make_shared<Changes>();

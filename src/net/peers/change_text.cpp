@@ -51,13 +51,17 @@ struct Told {
   }
 };
 
+constexpr std::size_t kMostNode = 64;  // bytes: it is a part of a file's name where changes are kept
+
 ChangeKey read_key(Told& told) {
-  return {.number = told.number("number"),
-          .node = told.text("node"),
-          .model = told.text("model"),
-          .adapter = told.text("adapter"),
-          .revision = told.text("revision"),
-          .kind = static_cast<ChangeKey::Kind>(told.place("kind", kKinds))};
+  ChangeKey key{.number = told.number("number"),
+                .node = told.text("node"),
+                .model = told.text("model"),
+                .adapter = told.text("adapter"),
+                .revision = told.text("revision"),
+                .kind = static_cast<ChangeKey::Kind>(told.place("kind", kKinds))};
+  if (key.node.size() > kMostNode && !told.error) told.error = invalid_argument("'node' is too long", "node");
+  return key;
 }
 
 }  // namespace
