@@ -46,6 +46,10 @@ def start_peer(args, options):
 
 
 def body_of_peer(args, index):
+    if args.kind == "chat":
+        path, body = body_of(args, index, "off")
+        del body["speculative"]
+        return path, body
     kinds = {"text": lambda: [random.Random(index).randrange(300, 1900) for _ in range(64)], "edit": lambda: args.texts[index % 8]}
     return "/completion", {"prompt": kinds[args.kind](), "n_predict": args.answer, "temperature": 0, "ignore_eos": True}
 
@@ -78,8 +82,10 @@ def ask(port, path, body, out):
         return out.append((answer["tokens_predicted"], right, guessed - right, [answer["content"]]))
     if "usage" not in answer:
         sys.exit(json.dumps(answer))
-    details = answer["usage"].get("completion_tokens_details", {})
-    out.append((answer["usage"]["completion_tokens"], details.get("accepted_prediction_tokens", 0), details.get("rejected_prediction_tokens", 0),
+    details, timings = answer["usage"].get("completion_tokens_details", {}), answer.get("timings", {})
+    right = details.get("accepted_prediction_tokens", timings.get("draft_n_accepted", 0))
+    wrong = details.get("rejected_prediction_tokens", timings.get("draft_n", 0) - right)
+    out.append((answer["usage"]["completion_tokens"], right, wrong,
                 [c.get("text") or c["message"]["content"] for c in answer["choices"]]))
 
 
@@ -127,7 +133,7 @@ def main():
     parser.add_argument("--kind", default="chat", choices=["chat", "text", "repeat", "edit", "predict"])
     parser.add_argument("--cpu", action="store_true", help="by the server's CPU time, where other programs run; with --threads 1")
     parser.add_argument("--kv-memory", default="512M")
-    parser.add_argument("--peer", default="", help="llama-server, of the kinds text and edit")
+    parser.add_argument("--peer", default="", help="llama-server, of the kinds chat, text and edit")
     parser.add_argument("--peer-options", default="--spec-type ngram-simple", help="with which it guesses")
     parser.add_argument("model", nargs="*", help="and more options of braid serve, behind --")
     args = parser.parse_args()
