@@ -8,6 +8,7 @@ import { collect, eventually, metric, post } from "./support/client.mjs";
 import { safetensors, write_adapter, write_dora } from "./support/adapters.mjs";
 import { byNumber, isThere, processorTime, ranksOf, restarted } from "./support/ranks.mjs";
 import { recurrentModel } from "./support/recurrent_model.mjs";
+import { keys, redis } from "./support/redis.mjs";
 
 const demo = path.join(sourceFolder, "models/demo-q8_0.gguf");
 const modest = ["--kv-memory", "64MiB", "--threads", "2"];
@@ -93,6 +94,26 @@ test("what one process has written to disk is found by ranks, and the other way 
     assert.ok(await metric(second.url, "braid_prefix_cache_disk_hit_tokens_total") >= 96);
     second.child.kill("SIGTERM");
     await second.exited;
+  }
+});
+
+test("what one process has put in a Redis is found by ranks, and the other way round", { skip: process.env.BRAID_REDIS ? false : "no redis-server" }, async (t) => {
+  const long = { prompt: `${"The fox went on and on. ".repeat(40)} Once upon a time`, max_tokens: 8 };
+  for (const [writer, reader] of [[[], ["--ranks", "2"]], [["--ranks", "2"], []]]) {
+    const store = await redis(t);
+    const options = ["--kv-redis", store.url, "--kv-redis-timeout", "60s", "--kv-disk-read", "always"];
+    const answers = [];
+    for (const more of [writer, reader]) {
+      const server = await serve(t, [demo, ...modest, ...options, ...more]);
+      const { choices: [choice], usage } = await (await post(`${server.url}/v1/completions`, wish(2, long))).json();
+      answers.push([choice.token_ids, choice.logprobs.token_logprobs]);
+      const found = usage.prompt_tokens_details.cached_tokens;
+      if (more === reader) assert.ok(found >= 96, `${found} tokens were found`);
+      await eventually("blocks are written", async () => (await keys(store)).length >= 6);
+      server.child.kill("SIGTERM");
+      await server.exited;
+    }
+    assert.deepEqual(answers[1], answers[0]);
   }
 });
 
