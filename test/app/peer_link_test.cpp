@@ -43,31 +43,39 @@ std::vector<std::shared_ptr<const Change>> list_of(const std::vector<Change>& ch
   return list;
 }
 
-std::vector<std::string> revisions_in(const Folder& folder) {
-  std::vector<Change> changes = ChangeRecord::open(folder.path()).value().read();
-  std::ranges::sort(changes, [](const Change& one, const Change& other) { return one.is_before(other); });
-  std::vector<std::string> revisions;
-  for (const Change& one : changes) revisions.push_back(one.revision);
-  return revisions;
+using Revisions = std::vector<std::string>;
+
+std::vector<Change> all_of(ChangeRecord& record) {
+  std::vector<Change> changes;
+  record.read([&](Change one) {
+    changes.push_back(std::move(one));
+    return true;
+  });
+  std::ranges::reverse(changes);
+  return changes;
 }
 
-using Revisions = std::vector<std::string>;
+Revisions revisions_in(const std::string& folder) {
+  ChangeRecord record = ChangeRecord::open(folder).value();
+  Revisions revisions;
+  for (const Change& one : all_of(record)) revisions.push_back(one.revision);
+  return revisions;
+}
 
 TEST(ChangeRecord, WhatIsNeededIsThereAfterwards) {
   const Folder folder;
   ChangeRecord record = ChangeRecord::open(folder.path() + "/state").value();
-  EXPECT_TRUE(record.read().empty());
+  EXPECT_TRUE(all_of(record).empty());
   record.keep(list_of({change(1, "a"), change(2, "b", ChangeKey::Kind::kPart)}));
   ChangeRecord again = ChangeRecord::open(folder.path() + "/state").value();
-  std::vector<Change> read = again.read();
+  const std::vector<Change> read = all_of(again);
   ASSERT_EQ(read.size(), 2U);
-  std::ranges::sort(read, [](const Change& one, const Change& other) { return one.is_before(other); });
   EXPECT_TRUE(read[0].is_same(change(1, "a")));
   EXPECT_EQ(read[1].revision, "b");
   EXPECT_EQ(read[1].kind, ChangeKey::Kind::kPart);
   EXPECT_EQ(read[1].body, std::string("bytes\0of it\n", 12));
   again.keep(list_of({change(3, "c")}));
-  EXPECT_EQ(ChangeRecord::open(folder.path() + "/state").value().read().size(), 1U) << "what it replaces is gone";
+  EXPECT_EQ(revisions_in(folder.path() + "/state"), Revisions{"c"}) << "what it replaces is gone";
 }
 
 TEST(ChangeRecord, FilesThatAreNoneAreLeftAlone) {
@@ -81,11 +89,29 @@ TEST(ChangeRecord, FilesThatAreNoneAreLeftAlone) {
   std::ofstream(others[1]) << "not ours";
   fs::copy_file(whole, others[2]);
   fs::create_directory(folder.path() + "/folder.change");
-  EXPECT_EQ(revisions_in(folder), Revisions{"a"});
+  EXPECT_EQ(revisions_in(folder.path()), Revisions{"a"});
   fs::resize_file(whole, 20);
-  EXPECT_EQ(revisions_in(folder), Revisions{});
+  EXPECT_EQ(revisions_in(folder.path()), Revisions{});
   ChangeRecord::open(folder.path()).value().keep({});
   for (const std::string& other : others) EXPECT_TRUE(fs::exists(other)) << other;
+}
+
+TEST(ChangeRecord, GivesOneAfterTheOtherAsLongAsTheyAreWanted) {
+  const Folder folder;
+  ChangeRecord record = ChangeRecord::open(folder.path()).value();
+  record.keep(
+      list_of({change(9, "a", ChangeKey::Kind::kPart), change(10, "b", ChangeKey::Kind::kPart), change(100, "c", ChangeKey::Kind::kPart)}));
+  ChangeRecord again = ChangeRecord::open(folder.path()).value();
+  Revisions given;
+  again.read([&](const Change& one) {
+    given.push_back(one.revision);
+    if (one.revision == "b") fs::remove(folder.path() + "/00000000000000000009-other.change");  // it has not been read yet
+    return given.size() < 3;
+  });
+  EXPECT_EQ(given, (Revisions{"c", "b"}));
+  given.clear();
+  again.read([&](const Change& one) { return given.push_back(one.revision), false; });
+  EXPECT_EQ(given, Revisions{"c"});
 }
 
 TEST(ChangeRecord, WhatCannotBeWrittenReplacesNothing) {
@@ -95,7 +121,7 @@ TEST(ChangeRecord, WhatCannotBeWrittenReplacesNothing) {
   const fs::path in_the_way = folder.path() + "/00000000000000000002-other.change";
   fs::create_directory(in_the_way);
   record.keep(list_of({change(2, "b")}));
-  EXPECT_EQ(revisions_in(folder), Revisions{"a"});
+  EXPECT_EQ(revisions_in(folder.path()), Revisions{"a"});
 }
 
 TEST(ChangeRecord, SeveralServersMayShareAFolder) {
@@ -105,7 +131,7 @@ TEST(ChangeRecord, SeveralServersMayShareAFolder) {
   one.keep(list_of({change(1, "a")}));
   other.keep(list_of({change(2, "b", ChangeKey::Kind::kPart)}));
   one.keep(list_of({change(1, "a")}));
-  EXPECT_EQ(revisions_in(folder), (Revisions{"a", "b"}));
+  EXPECT_EQ(revisions_in(folder.path()), (Revisions{"a", "b"}));
 }
 
 TEST(ChangeRecord, ANodesNameLeadsNowhereElse) {
@@ -113,7 +139,7 @@ TEST(ChangeRecord, ANodesNameLeadsNowhereElse) {
   ChangeRecord record = ChangeRecord::open(folder.path() + "/state").value();
   record.keep(list_of({change(1, "a", ChangeKey::Kind::kAll, "/../../elsewhere"), change(2, "b", ChangeKey::Kind::kPart, "..")}));
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
-  EXPECT_EQ(ChangeRecord::open(folder.path() + "/state").value().read().size(), 2U);
+  EXPECT_EQ(revisions_in(folder.path() + "/state").size(), 2U);
 }
 
 TEST(ChangeRecord, AFolderThatCannotBeIsToldAtTheStart) {
@@ -191,7 +217,7 @@ TEST(PeerLink, WhatWasKeptIsKnownBeforeAnyOtherIsAsked) {
     loop.end();
     changes->note(change(0, "c"));  // and at its end it keeps what it has not yet
   }
-  EXPECT_EQ(revisions_in(folder), Revisions{"c"});
+  EXPECT_EQ(revisions_in(folder.path()), Revisions{"c"});
 }
 
 TEST(PeerLink, WhatTheLoopHasNotYetGotIsKept) {
@@ -204,7 +230,7 @@ TEST(PeerLink, WhatTheLoopHasNotYetGotIsKept) {
   parts.changes = std::make_shared<net::Changes>();
   parts.record = ChangeRecord::open(folder.path()).value();
   PeerLink::begin(loop, options, std::move(parts)).value().reset();
-  EXPECT_EQ(revisions_in(folder), Revisions{"a"});
+  EXPECT_EQ(revisions_in(folder.path()), Revisions{"a"});
 }
 
 }  // namespace

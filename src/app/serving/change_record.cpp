@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <fmt/format.h>
+#include <functional>
 #include <spdlog/spdlog.h>
 #include <string_view>
 #include <system_error>
@@ -44,23 +45,24 @@ Result<ChangeRecord> ChangeRecord::open(std::string folder) {
   return ChangeRecord(std::move(folder));
 }
 
-std::vector<net::Change> ChangeRecord::read() {
-  std::vector<net::Change> changes;
+void ChangeRecord::read(const std::function<bool(net::Change)>& take) {
+  std::vector<std::string> names;  // they begin with the changes' numbers
   std::error_code failure;
-  for (fs::directory_iterator one(folder_, failure), end; !failure && one != end; one.increment(failure)) {
-    const std::string name = one->path().filename().string();
-    if (!name.ends_with(kEnding)) continue;
-    Result<net::Change> change = read_change(one->path().string());
+  for (fs::directory_iterator one(folder_, failure), end; !failure && one != end; one.increment(failure))
+    if (one->path().extension() == kEnding) names.push_back(one->path().filename().string());
+  if (failure) spdlog::warn("--peer-state {}: {}", folder_, failure.message());
+  std::ranges::sort(names, std::greater<>());
+  for (const std::string& name : names) {
+    const std::string path = folder_ + "/" + name;
+    Result<net::Change> change = read_change(path);
     if (change && file_of(*change) == name) {
       kept_.insert(name);
-      changes.push_back(std::move(*change));
+      if (!take(std::move(*change))) return;
     } else {
-      spdlog::warn("--peer-state: {} holds no change and is left alone: {}", one->path().string(),
+      spdlog::warn("--peer-state: {} holds no change and is left alone: {}", path,
                    change ? "it has another one's name" : change.error().message);
     }
   }
-  if (failure) spdlog::warn("--peer-state {}: {}", folder_, failure.message());
-  return changes;
 }
 
 void ChangeRecord::keep(const std::vector<std::shared_ptr<const net::Change>>& needed) {

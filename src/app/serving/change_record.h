@@ -4,6 +4,7 @@
 #include "braid/result.h"
 #include "net/service/changes.h"
 
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -18,8 +19,9 @@ class ChangeRecord {
   // Makes the folder if need be. kIo: it cannot be made, or not be written to.
   static Result<ChangeRecord> open(std::string folder);
 
-  // Those that were kept; of a file that holds none the log tells, and it is left alone.
-  std::vector<net::Change> read();
+  // Those that were kept, the newest first. Only one at a time is in memory: each may be as long as a request's body. `take` says whether
+  // there is to be another one. Of a file that holds none the log tells, and it is left alone.
+  void read(const std::function<bool(net::Change)>& take);
 
   // These are what is needed now. What cannot be written is tried again, as long as it is needed.
   void keep(const std::vector<std::shared_ptr<const net::Change>>& needed);

@@ -118,14 +118,33 @@ void PeerLink::run() {
   }
 }
 
-// Of before the last end. They are changes of this server again before others are asked about theirs.
+// Of before the last end. They are changes of this server again before others are asked about theirs. The loop has each before the next one
+// is read.
 void PeerLink::remember() {
   if (!record_) return;
-  boost::asio::post(loop_, [this, known = record_->read()]() mutable {
-    for (net::Change& change : known)
-      if (!changes_->is_undone(change)) changes_->add(std::move(change));
-    is_remembered_ = true;
+  record_->read([this](net::Change change) {
+    const auto known = std::make_shared<net::Change>(std::move(change));
+    return on_loop([this, known] {
+      if (!changes_->is_undone(*known)) changes_->add(std::move(*known));
+    });
   });
+  if (!is_ended_) on_loop([this] { is_remembered_ = true; });
+}
+
+// Returns when it is done there. False: this ends, and perhaps the loop has.
+bool PeerLink::on_loop(std::function<void()> work) {
+  const auto is_done = std::make_shared<bool>(false);
+  boost::asio::post(loop_, [this, is_done, work = std::move(work)] {
+    work();
+    {
+      const std::lock_guard lock(mutex_);
+      *is_done = true;
+    }
+    woken_.notify_one();
+  });
+  std::unique_lock lock(mutex_);
+  woken_.wait(lock, [&] { return is_ended_ || *is_done; });
+  return !is_ended_;
 }
 
 // Names are looked up all at once. One whose resolver is late stands for what it stood for.
@@ -150,17 +169,11 @@ std::vector<PeerLink::Address> PeerLink::addresses() {
 
 // What the loop has. None: this ends, and perhaps the loop has.
 std::optional<PeerLink::Own> PeerLink::own_changes() {
-  boost::asio::post(loop_, [this] {
-    {
-      const std::lock_guard lock(mutex_);
-      own_ = changes_->all();
-    }
-    woken_.notify_one();
+  const bool has_come = on_loop([this] {
+    own_ = changes_->all();
     if (catch_up_) catch_up_();
   });
-  std::unique_lock lock(mutex_);
-  woken_.wait(lock, [this] { return is_ended_ || own_; });
-  return is_ended_ ? std::nullopt : std::exchange(own_, std::nullopt);
+  return has_come ? std::optional(std::move(own_)) : std::nullopt;
 }
 
 // Beside the others; where no thread can be had, by this one once it is waited for.

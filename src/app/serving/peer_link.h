@@ -56,6 +56,7 @@ class PeerLink {
   PeerLink(boost::asio::io_context& loop, PeerOptions options, Parts parts, store::Bell stop);
   void run();
   void remember();
+  bool on_loop(std::function<void()> work);
   void round();
   std::optional<Own> own_changes();
   std::vector<Address> addresses();
@@ -76,7 +77,7 @@ class PeerLink {
   std::mutex mutex_;  // for the time of a flag or a list
   std::condition_variable woken_;
   bool is_wanted_ = true;
-  std::optional<Own> own_;  // that the loop has brought
+  Own own_;  // that the loop has brought
   std::atomic<bool> is_ended_{false};
   std::atomic<bool> is_remembered_{false};  // the loop has got what was kept; before, what it has replaces nothing
   store::Bell stop_;                        // rings when this ends
