@@ -369,6 +369,27 @@ TEST_F(AdapterKinds, SayWhatDoesNotFit) {
   EXPECT_THAT(fault(R"({"r":4})"), HasSubstr("up_proj.ia3_l: is no part of a LoRA"));
 }
 
+// The first layer's number is no "nothing".
+TEST_F(AdapterKinds, AreOfTheLayersThatTheyName) {
+  add(module(0, "self_attn.q_proj"), 4, 1.0F);
+  for (const char* layers : {"0", "[0]"})
+    EXPECT_EQ(fault(fmt::format(R"({{"r":4,"lora_alpha":4,"target_modules":["q_proj"],"layers_to_transform":{}}})", layers)), "") << layers;
+  for (const char* layers : {"null", "[]"})
+    EXPECT_THAT(fault(fmt::format(R"({{"r":4,"target_modules":["q_proj"],"layers_to_transform":{}}})", layers)), HasSubstr("is missing"))
+        << layers;
+}
+
+// Some ways to begin take from the base's weights what the adapter has.
+TEST_F(AdapterKinds, AreReadWhereTheyBeganBesideTheWholeBase) {
+  for (int layer = 0; layer < 3; ++layer) add(module(layer, "self_attn.q_proj"), 4, 1.0F);
+  const auto with = [&](const char* beginning) { return fault(fmt::format(R"({{"r":4,"init_lora_weights":{}}})", beginning)); };
+  for (const char* beside : {"true", "false", "null", "\"gaussian\"", "\"eva\"", "\"orthogonal\""}) EXPECT_EQ(with(beside), "") << beside;
+  for (const char* within : {"\"pissa\"", "\"pissa_niter_16\"", "\"OLoRA\"", "\"corda\"", "\"loftq\"", "\"lora_ga\""})
+    EXPECT_THAT(with(within), HasSubstr("by which a part of the base's weights is in the adapter")) << within;
+  EXPECT_THAT(with("\"some-way\""), HasSubstr("'init_lora_weights' is \"some-way\", and whether that leaves the base's weights"));
+  EXPECT_THAT(with("7"), HasSubstr("'init_lora_weights' is 7"));
+}
+
 // The same sums from a GGUF file, whose rows lie as the base's.
 TEST_F(AdapterKinds, AreTheSameFromAGgufFile) {
   for (int layer = 0; layer < 3; ++layer) add(module(layer, "self_attn.q_proj"), 4, 1.0F);

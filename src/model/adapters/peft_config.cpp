@@ -28,6 +28,9 @@ constexpr std::string_view kUnknownKinds[] = {"alora_invocation_tokens",
                                               "kasa_config",
                                               "monteclora_config"};
 
+constexpr std::string_view kBeginningsBesideTheBase[] = {"gaussian", "eva", "orthogonal"};
+constexpr std::string_view kBeginningsInTheBase[] = {"pissa", "olora", "corda", "loftq", "lora_ga"};
+
 bool is_plain(std::string_view pattern) {
   return std::ranges::all_of(pattern, [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
 }
@@ -128,12 +131,36 @@ class PeftReader {
     simdjson::dom::array array;
     std::string_view text;
     const bool names = value && (value->get(array) == simdjson::SUCCESS || (value->get(text) == simdjson::SUCCESS && text == "all-linear"));
-    const auto limits = [&](std::string_view key) { return find(key).has_value() && !is_off(*find(key)); };
+    // The layer 0 is one, where nothing else that is 0 says anything.
+    const auto limits = [&](std::string_view key) {
+      const auto limit = find(key);
+      return limit && (limit->is_number() || !is_off(*limit));
+    };
     config.all_layers = names && !limits("layers_to_transform") && !limits("exclude_modules");
     simdjson::dom::array::iterator entry = array.begin();
     for (std::size_t i = 0; config.all_layers && value->is_array() && i < array.size(); ++i, ++entry)
       if (std::string_view name; (*entry).get(name) != simdjson::SUCCESS || name.find_first_of("0123456789") != std::string_view::npos)
         config.all_layers = false;  // a layer's own
+  }
+
+  // What PEFT does when it makes an adapter, and once more when it reads one: some ways take a part of the base's weights away, which is in
+  // the adapter then.
+  void read_beginning() {
+    constexpr std::string_view kKey = "init_lora_weights";
+    const auto value = find(kKey);
+    if (!value || value->is_bool()) return;
+    std::string_view text;
+    if (value->get(text) != simdjson::SUCCESS) return fail(ErrorCode::kBadFile, fmt::format("'{}' is {}", kKey, simdjson::minify(*value)));
+    std::string name(text);
+    std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    if (std::ranges::find(kBeginningsBesideTheBase, name) != std::end(kBeginningsBesideTheBase)) return;
+    const bool takes_away = std::ranges::any_of(kBeginningsInTheBase, [&](std::string_view known) { return name.starts_with(known); });
+    fail(ErrorCode::kUnsupported,
+         takes_away
+             ? fmt::format("'{}' is \"{}\", by which a part of the base's weights is in the adapter: save it for the whole base, with "
+                           "path_initial_model_for_weight_conversion",
+                           kKey, text)
+             : fmt::format("'{}' is \"{}\", and whether that leaves the base's weights as they are this build does not know", kKey, text));
   }
 
   void read_parameters() {
@@ -160,6 +187,7 @@ class PeftReader {
     config.rank_pattern = patterns("rank_pattern", 1, kMostRank);
     config.alpha_pattern = patterns("alpha_pattern", -1e9, 1e9);
     read_targets();
+    read_beginning();
     read_parameters();
     for (const std::string_view key : kUnknownKinds)
       if (const auto value = find(key); value && !is_off(*value))
