@@ -355,6 +355,29 @@ TEST(NetworkFiles, AParameterIsTheSameForEachRow) {
   EXPECT_NE(fault({"F32", {2}, std::as_bytes(std::span(spread).first(2))}).find("policy.log_std"), std::string::npos);
 }
 
+// Each of the two that are there.
+TEST(NetworkFiles, ALayerNormHasItsWeightItsBiasOrNeither) {
+  const std::string config = softmax_config(R"("x": {"shape": ["batch", 2]})", R"({"name": "y", "type": "layer_norm", "epsilon": 0})");
+  const std::vector<float> weight{2, 4};
+  const std::vector<float> bias{10, 20};
+  const files::SafeTensor scale{"F32", {2}, std::as_bytes(std::span(weight))};
+  const files::SafeTensor shift{"F32", {2}, std::as_bytes(std::span(bias))};
+  kernels::ThreadTeam team(1);
+  Tensor x = Tensor::zeros(ElementType::kFloat32, {1, 2});
+  x.floats = {3, 1};  // 1 and -1
+  const auto of = [&](std::map<std::string, files::SafeTensor> tensors) {
+    const Network network = Network::load(config, {{}, {tensors.begin(), tensors.end()}}, kernels::best_kernel_table()).value();
+    return run(network, {{"x", x}}, team).value().at("y").floats;
+  };
+  EXPECT_EQ(of({}), (std::vector<float>{1, -1}));
+  EXPECT_EQ(of({{"y.weight", scale}}), (std::vector<float>{2, -4}));
+  EXPECT_EQ(of({{"y.bias", shift}}), (std::vector<float>{11, 19}));
+  EXPECT_EQ(of({{"y.weight", scale}, {"y.bias", shift}}), (std::vector<float>{12, 16}));
+  const auto batch_norm = Network::load(config, {{}, {{"y.weight", scale}, {"y.running_mean", shift}}}, kernels::best_kernel_table());
+  ASSERT_FALSE(batch_norm);
+  EXPECT_NE(batch_norm.error().message.find("'y.running_mean' of layers[0] (y) is a batch norm's"), std::string::npos);
+}
+
 TEST(NetworkFiles, WhatTheyGetWrongIsNamedWithItsPath) {
   const Fault faults[] = {
       {"mlp", "braid-net", "other-net", "model_type: 'other-net' is no network"},

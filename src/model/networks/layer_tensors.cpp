@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace braid::model {
 namespace {
@@ -134,13 +135,18 @@ Result<LayerTensors> load_parameter(const TensorSource& source) {
 }
 
 Result<LayerTensors> load_layer_norm(const TensorSource& source) {
+  if (source.has("running_mean"))
+    return source.error(ErrorCode::kUnsupported, "running_mean",
+                        "is a batch norm's, which is not served: fold it into the layer before it");
   LayerTensors tensors;
-  if (!source.has("weight")) return tensors;
-  auto weight = source.need("weight", 1);
-  if (!weight) return weight.error();
-  auto bias = source.vector_of("bias", weight->shape[0]);
+  const bool has_weight = source.has("weight");
+  if (!has_weight && !source.has("bias")) return tensors;
+  auto first = source.need(has_weight ? "weight" : "bias", 1);
+  if (!first) return first.error();
+  const std::int64_t width = first->shape[0];
+  auto bias = source.vector_of("bias", width);
   if (!bias) return bias.error();
-  tensors.scale = std::move(weight->values);
+  tensors.scale = has_weight ? std::move(first->values) : std::vector<float>(static_cast<std::size_t>(width), 1.0F);
   tensors.shift = std::move(*bias);
   if (tensors.shift.empty()) tensors.shift.resize(tensors.scale.size());
   return tensors;
