@@ -1,6 +1,7 @@
 #include "app/served_models.h"
 
 #include "app/embedded_model.h"
+#include "files/part_name.h"
 
 #include <algorithm>
 
@@ -10,13 +11,8 @@ std::string model_id(std::string_view path) {
   while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
   path.remove_prefix(path.rfind('/') == std::string_view::npos ? 0 : path.rfind('/') + 1);
   if (path.ends_with(".gguf")) path.remove_suffix(5);
-  constexpr std::string_view kFirstPart = "-00001-of-00000";
-  if (path.size() > kFirstPart.size()) {
-    const std::string_view suffix = path.substr(path.size() - kFirstPart.size());
-    if (suffix.starts_with("-00001-of-") && suffix.find_first_not_of("0123456789", 10) == std::string_view::npos)
-      path.remove_suffix(suffix.size());
-  }
-  return std::string(path);
+  const auto part = files::part_name(path);
+  return std::string(part && part->number == 1 ? part->stem : path);
 }
 
 namespace {

@@ -1,12 +1,13 @@
 #include "registry/found_models.h"
 
+#include "files/part_name.h"
 #include "registry/model_ref.h"
 
 #include <algorithm>
 #include <filesystem>
 #include <fmt/format.h>
-#include <regex>
 #include <set>
+#include <string_view>
 #include <sys/stat.h>
 #include <utility>
 
@@ -40,18 +41,10 @@ std::string identity_of(const Entry& entry) {
   return fmt::format("{}|{}|{}.{}|{};", entry.path.string(), status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec, status.st_ino);
 }
 
-// The parts of a split file count as one model, by its first part.
-struct Parts {
-  std::string stem;  // of the model
-  std::string all;   // what the names of its parts begin with; empty: it is not split
-  bool first = true;
-};
-
-Parts parts_of(const std::string& stem) {
-  static const std::regex pattern(R"(^(.*)-(\d{5})-of-(\d{5})$)");
-  std::smatch match;
-  if (!std::regex_match(stem, match, pattern)) return {stem, "", true};
-  return {match[1], match[1].str() + "-", match[2] == "00001"};
+bool is_part_of(std::string_view stem, const fs::path& path) {
+  const std::string name = path.stem().string();
+  const auto part = files::part_name(name);
+  return path.extension() == ".gguf" && part && part->stem == stem;
 }
 
 class Search {
@@ -92,17 +85,18 @@ class Search {
   }
 
   void add_file(const Entry& entry, const std::vector<Entry>& entries) {
-    const Parts parts = parts_of(entry.path.stem().string());
-    if (!parts.first) return;
+    const std::string name = entry.path.stem().string();
+    const auto part = files::part_name(name);
+    if (part && part->number != 1) return;
+    const std::string stem(part ? part->stem : name);
     FoundModel model;
     model.path = entry.path.string();
     for (const Entry& other : entries) {
-      const bool is_part = !parts.all.empty() && other.path.filename().string().starts_with(parts.all) && other.path.extension() == ".gguf";
-      if (!is_part && other.path != entry.path) continue;
+      if (other.path != entry.path && !(part && is_part_of(stem, other.path))) continue;
       model.identity += identity_of(other);
       model.modified = std::max(model.modified, modified_of(other.status));
     }
-    add(parts.stem, std::move(model));
+    add(stem, std::move(model));
   }
 
   const fs::path root_;

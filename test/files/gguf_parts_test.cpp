@@ -2,6 +2,7 @@
 #include "files/gguf_parts.h"
 
 #include "files/importance_matrix.h"
+#include "files/part_name.h"
 #include "support/folder.h"
 #include "support/gguf_writer.h"
 
@@ -33,6 +34,16 @@ void expect_same(const GgufFile& a, const GgufFile& b, std::size_t more_entries)
     EXPECT_EQ(a.tensors()[i].shape, b.tensors()[i].shape);
     EXPECT_EQ(bytes_of(a.tensors()[i].bytes), bytes_of(b.tensors()[i].bytes)) << b.tensors()[i].name;
   }
+}
+
+TEST(PartName, IsAStemAndTwoNumbersOfFiveDigits) {
+  const auto part = part_name("m-Q8_0-00012-of-00034");
+  ASSERT_TRUE(part);
+  EXPECT_EQ(part->stem, "m-Q8_0");
+  EXPECT_EQ(part->number, 12U);
+  for (const char* name : {"", "m", "-00001-of-00002", "m-0001-of-00002", "m-00001-of-0002", "m-0000x-of-00002", "m-00001-of-0000x",
+                           "m-00001_of-00002", "m_00001-of-00002", "m-00001-of-00002.gguf"})
+    EXPECT_FALSE(part_name(name)) << name;
 }
 
 TEST(GgufParts, OfSomeTensorsEachAreOneModelAgain) {

@@ -3,6 +3,7 @@
 
 #include "registry/database.h"
 #include "registry/folder_watch.h"
+#include "registry/found_models.h"
 #include "registry/small_models.h"
 #include "support/folder.h"
 
@@ -192,6 +193,18 @@ TEST(Library, AFileThatChangesIsReadAgain) {
   write_file(models / "one.gguf", small_gguf(96));
   ASSERT_TRUE(library->refresh());
   EXPECT_EQ(library->find("one")->model.facts.parameters, 96);
+}
+
+TEST(FoundModels, OfASplitFileAreItsOwnPartsAlone) {
+  const test::Folder folder;
+  for (const char* name : {"m-00001-of-00002.gguf", "m-00002-of-00002.gguf", "m-large-00002-of-00002.gguf", "m-1.gguf"})
+    write_file(folder / name, "x");
+  const auto found = find_models(folder.path());
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].name, "m:latest");
+  EXPECT_THAT(found[0].identity, ::testing::AllOf(HasSubstr("m-00001-of-00002.gguf|"), HasSubstr("m-00002-of-00002.gguf|")));
+  EXPECT_THAT(found[0].identity, ::testing::Not(HasSubstr("m-large-")));
+  EXPECT_EQ(found[1].name, "m-1:latest");
 }
 
 TEST(Library, AFolderThatIsNoLongerWatchedIsForgotten) {

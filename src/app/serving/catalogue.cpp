@@ -5,6 +5,7 @@
 #include "app/served_models.h"
 #include "braid/model_name.h"
 #include "files/hf_folder.h"
+#include "files/part_name.h"
 #include "text/go_template/chat.h"
 
 #include <algorithm>
@@ -45,16 +46,15 @@ void add_file(const fs::path& path, Files& files) {
   if (!error) files.modified = std::max(files.modified, unix_time_of(time));
 }
 
-// Of the part-0000N-of-0000M of a split file: N; 0 of any other.
-std::size_t part_of(std::string_view name) {
-  constexpr std::string_view kForm = "-00001-of-00002.gguf";
-  if (name.size() <= kForm.size()) return 0;
-  const std::string_view suffix = name.substr(name.size() - kForm.size());
-  const auto are_digits = [](std::string_view text) { return text.find_first_not_of("0123456789") == std::string_view::npos; };
-  if (suffix[0] != '-' || suffix.substr(6, 4) != "-of-" || !are_digits(suffix.substr(1, 5)) || !are_digits(suffix.substr(10, 5))) return 0;
-  std::size_t part = 0;
-  for (const char digit : suffix.substr(1, 5)) part = part * 10 + static_cast<std::size_t>(digit - '0');
-  return part;
+// Of a split model's file; none for any other.
+std::optional<files::PartName> part_of(std::string_view name) {
+  constexpr std::string_view kExtension = ".gguf";
+  return name.ends_with(kExtension) ? files::part_name(name.substr(0, name.size() - kExtension.size())) : std::nullopt;
+}
+
+bool is_later_part(std::string_view name) {
+  const auto part = part_of(name);
+  return part && part->number > 1;
 }
 
 bool has_weights(const fs::path& folder, Files& files) {
@@ -78,11 +78,12 @@ Files files_of(const std::string& path) {
     return files;
   }
   add_file(path, files);
-  if (const std::string name = fs::path(path).filename().string(); part_of(name) == 1) {
-    const std::string stem = name.substr(0, name.size() - 20);
+  const std::string name = fs::path(path).filename().string();
+  if (const auto first = part_of(name); first && first->number == 1) {
     for (fs::directory_iterator at(fs::path(path).parent_path(), error), end; !error && at != end; at.increment(error)) {
       const std::string other = at->path().filename().string();
-      if (other.starts_with(stem) && part_of(other) > 1) add_file(at->path(), files);
+      const auto part = part_of(other);
+      if (part && part->stem == first->stem && part->number > 1) add_file(at->path(), files);
     }
   }
   return files;
@@ -107,7 +108,7 @@ class Scan {
         } else if (depth > 1) {
           look(at->path(), prefix + name + "/", depth - 1);
         }
-      } else if (name.ends_with(".gguf") && name.find("mmproj") == std::string::npos && part_of(name) <= 1) {
+      } else if (name.ends_with(".gguf") && name.find("mmproj") == std::string::npos && !is_later_part(name)) {
         add(at->path(), prefix + model_id(name), files_of(at->path().string()));
       }
     }
