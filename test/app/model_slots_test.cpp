@@ -2,6 +2,7 @@
 #include "app/serving/model_slots.h"
 
 #include "app/serving/model_adapters.h"
+#include "app/serving/model_weights.h"
 
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
@@ -36,7 +37,8 @@ struct World {
   std::map<std::string, std::uint64_t> pools;   // of those that are loaded
   std::map<std::string, std::uint64_t> most;    // to which they may grow
   std::map<std::string, std::uint64_t> floors;  // below which a pool cannot shrink
-  std::map<std::string, Error> look_fails, make_fails, warm_fails;
+  std::map<std::string, Error> look_fails, make_fails, warm_fails, restore_fails;
+  std::map<std::string, std::string> revisions;                               // of the newer weights of those that are loaded
   std::map<std::string, std::function<void(const std::string& why)>> breaks;  // of those that are loaded
   std::optional<std::uint64_t> pool_elsewhere;
   std::optional<Error> memory_fails;
@@ -65,6 +67,17 @@ class FakeEngine final : public ServedEngine {
     if (const auto fault = world_.warm_fails.find(served_.id); fault != world_.warm_fails.end()) co_return fault->second;
     co_return Result<void>();
   }
+  std::shared_ptr<const KeptWeights> keep_weights() const override {
+    if (!world_.revisions.contains(served_.id)) return nullptr;
+    auto kept = std::make_shared<KeptWeights>();
+    kept->facts.revision = world_.revisions[served_.id];
+    return kept;
+  }
+  asio::awaitable<Result<void>> restore_weights(std::shared_ptr<const KeptWeights> kept) override {
+    if (const auto fault = world_.restore_fails.find(served_.id); fault != world_.restore_fails.end()) co_return fault->second;
+    world_.revisions[served_.id] = kept->facts.revision;
+    co_return Result<void>();
+  }
   std::shared_ptr<const KeptAdapters> keep_adapters() const override { return adapters_; }
   asio::awaitable<void> restore_adapters(std::shared_ptr<const KeptAdapters> kept) override {
     adapters_ = std::move(kept);
@@ -76,6 +89,7 @@ class FakeEngine final : public ServedEngine {
   void on_broken(std::function<void(const std::string& why)> tell) override { world_.breaks[served_.id] = std::move(tell); }
   asio::awaitable<std::shared_ptr<void>> end() override {
     world_.pools.erase(served_.id);
+    world_.revisions.erase(served_.id);
     co_return std::shared_ptr<void>(std::move(remains_));
   }
   bool resize_pool(std::uint64_t bytes, std::function<void()> on_given_back) override {
@@ -439,6 +453,38 @@ TEST_F(Slots, WhatBreaksIsLoadedAgainUntilThatWorks) {
   EXPECT_EQ(world.made.size(), 2U);
   EXPECT_EQ(slots->broken(), "");
   EXPECT_GT(changes, before);
+}
+
+TEST_F(Slots, WhatBreaksIsReadyAgainWithItsNewerWeightsAlone) {
+  begin({.reload_delay = 1ms});
+  load("alpha");
+  world.revisions["alpha"] = "newer";
+  world.restore_fails["alpha"] = {ErrorCode::kIo, "its newer weights: rank 0 is lost", {}};
+  world.breaks["alpha"]("rank 1 is lost");
+  settle();
+  EXPECT_THAT(slots->broken(), HasSubstr("its newer weights: rank 0 is lost"));
+  EXPECT_EQ(state("alpha"), ModelState::kUnloaded) << "nobody is answered by the older ones";
+  world.restore_fails.clear();
+  settle_timers();
+  EXPECT_EQ(state("alpha"), ModelState::kLoaded);
+  EXPECT_EQ(world.revisions["alpha"], "newer");
+  slots->unload("alpha");
+  settle();
+  ASSERT_NE(load("alpha"), nullptr);
+  EXPECT_FALSE(world.revisions.contains("alpha")) << "who unloads it gets the file's weights";
+}
+
+TEST_F(Slots, WhatBrokeAndIsUnloadedComesBackWithTheWeightsOfItsFile) {
+  begin({.reload_delay = 1ms});
+  load("alpha");
+  world.revisions["alpha"] = "newer";
+  world.make_fails["alpha"] = {ErrorCode::kIo, "a machine is starting", {}};
+  world.breaks["alpha"]("rank 1 is lost");
+  settle();
+  slots->unload("alpha");
+  world.make_fails.clear();
+  ASSERT_NE(load("alpha"), nullptr);
+  EXPECT_FALSE(world.revisions.contains("alpha"));
 }
 
 TEST_F(Slots, WhatBrokeAndIsUnloadedOrSleepsIsNotLoadedAgain) {

@@ -10,6 +10,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <random>
@@ -20,15 +21,18 @@
 namespace braid::app::updated {
 
 struct UpdatedModel {
-  explicit UpdatedModel(RunningRequests those) : running(std::move(those)) {}
+  // `those_who_compute`: null: this process.
+  explicit UpdatedModel(RunningRequests those, std::shared_ptr<model::PassRunner> those_who_compute = {})
+      : passes(std::move(those_who_compute)), running(std::move(those)) {}
 
+  const std::shared_ptr<model::PassRunner> passes;
   const braid::test::Folder folder;
   boost::asio::io_context loop;
   boost::asio::thread_pool workers{1};
   const kernels::KernelTable& table = kernels::best_kernel_table();
   const files::GgufFile file = model::test::TinyModel().file();
   std::unique_ptr<model::LanguageModel> language_model =
-      model::LanguageModel::load(file, table, {.max_batch = 2, .end_tokens = {2}, .progress = {}}).value();
+      model::LanguageModel::load(file, table, {.max_batch = 2, .end_tokens = {2}, .progress = {}, .passes = passes}).value();
   const RunningRequests running;
   ModelRevisions revisions{workers, *language_model};
   ModelAdapters adapters{workers, revisions, AdapterBase{*language_model, table, "", "loaded"}, running};
@@ -54,10 +58,10 @@ struct UpdatedModel {
   }
 
   // Others each time.
-  WeightSource newer_weights() {
+  WeightSource newer_weights() { return newer_weights({{"output_norm.weight", {64}}, {"blk.0.attn_q.weight", {64, 64}}}); }
+  WeightSource newer_weights(const std::vector<std::pair<std::string, std::vector<std::int64_t>>>& shapes) {
     model::test::adapting::Tensors tensors;
-    tensors.add("output_norm.weight", random_values({64}, 1.0F));
-    tensors.add("blk.0.attn_q.weight", random_values({64, 64}, 0.1F));
+    for (const auto& [name, shape] : shapes) tensors.add(name, random_values(shape, shape.size() == 1 ? 1.0F : 0.1F));
     const std::vector<std::byte> bytes = tensors.file();
     return {.path = {}, .tensors = std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()), .partial = true, .checksum = {}};
   }

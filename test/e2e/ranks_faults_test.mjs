@@ -6,6 +6,7 @@ import { chmodSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import { longModel, serve, temporaryFolder } from "./support/processes.mjs";
+import { safetensors } from "./support/adapters.mjs";
 import { collect, eventually, metric, post } from "./support/client.mjs";
 import { byNumber, isThere, ranksOf, restarted } from "./support/ranks.mjs";
 
@@ -76,6 +77,41 @@ for (const signal of ["SIGKILL", "SIGSTOP"]) {
     }
   });
 }
+
+// It comes back with the newer weights and nothing else, whatever of it is lost again on the way.
+test("a rank that is lost while its group gets the newer weights again", async (t) => {
+  const server = await serve(t, [longModel(t), ...modest]);
+  const expected = await answer(server);
+  for (const [name, shape] of [["output_norm.weight", [512]], ["blk.3.attn_q.weight", [512, 512]]]) {
+    const values = Array.from({ length: shape.reduce((a, b) => a * b) }, (_, i) => 0.5 + Math.sin(i) / 4);
+    const body = safetensors({ [name]: { shape, values } }, { partial: "true" });
+    const response = await fetch(`${server.url}/update_weights`, { method: "POST", headers: { "Content-Type": "application/octet-stream" }, body });
+    assert.equal(response.status, 200, await response.text());
+  }
+  const facts = async () => (await (await fetch(`${server.url}/weight_info`)).json()).data[0];
+  const [newer, known] = [await answer(server), await facts()];
+  assert.notDeepEqual(newer, expected);
+  for (const [after_ms, signal] of [[0, "SIGKILL"], [20, "SIGKILL"], [60, "SIGKILL"], [120, "SIGSTOP"], [120, "SIGKILL"], [250, "SIGKILL"], [500, "SIGKILL"]]) {
+    for (const rank of [0, 1]) {
+      const before = byNumber(ranksOf(server));
+      process.kill(before[rank], "SIGKILL");
+      await eventually("others come", () => {
+        const now = ranksOf(server);
+        return now.length === 2 && now.every((pid) => !before.includes(pid));
+      }, 120);
+      const coming = byNumber(ranksOf(server));
+      await new Promise((resolve) => setTimeout(resolve, after_ms));  // whenever that may be
+      process.kill(coming[1 - rank], signal);
+      if (signal === "SIGSTOP") await stream(server, { max_tokens: 1 });  // one that was ready before is found by whoever asks
+      await restarted(server, coming);
+      assert.deepEqual(await answer(server), newer, `rank ${rank}, ${signal} after ${after_ms} ms`);
+      assert.deepEqual(await facts(), known);
+    }
+  }
+  const { data: [{ id }] } = await (await fetch(`${server.url}/v1/models`)).json();
+  assert.equal((await post(`${server.url}/api/generate`, { model: id, keep_alive: 0 })).status, 200);
+  assert.deepEqual(await answer(server), expected, "who unloads it gets the weights of its file");
+});
 
 // Networks of their own for two ranks, and a bridge to the server: only as root.
 function networks(t) {

@@ -20,6 +20,11 @@ bool may_be_named(std::string_view name) {
 
 }  // namespace
 
+bool is_of_newer_weights_alone(const AdapterEntry& entry) {
+  const bool follows = entry.loaded != nullptr && entry.loaded->adapter != nullptr && entry.loaded->adapter->follows_weights();
+  return follows && entry.of_first == nullptr;
+}
+
 Result<void> check_adapter_name(std::string_view name) {
   if (may_be_named(name)) return {};
   return invalid_argument(fmt::format("an adapter's name has 1 to {} characters, and no space, colon, quote or backslash", kMostNameLength),

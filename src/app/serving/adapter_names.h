@@ -26,12 +26,16 @@ struct AdapterEntry {
   std::shared_ptr<const void> name = std::make_shared<const char>();
 };
 
+// Whether it was made for these weights of the base alone: it follows from them, and was not there before they were.
+bool is_of_newer_weights_alone(const AdapterEntry& entry);
+
 // The adapters that a model had when it was unloaded. Immutable; any thread.
 struct KeptAdapters {
   std::string base;                         // digest of the weights for which they were made
   std::vector<AdapterEntry> entries;        // in the order of their numbers
   std::uint32_t numbers = 0;                // given out
   std::vector<std::string> own_paths = {};  // of those that were part of the model
+  std::string revision = {};                // of the weights that those follow from that do; empty: that which was loaded
 };
 
 // kInvalidArgument: it can be no adapter's name.

@@ -166,12 +166,7 @@ Result<void> ModelAdapters::unload(std::string_view name) {
 
 std::shared_ptr<const KeptAdapters> ModelAdapters::keep() const {
   if (!had_any_) return nullptr;
-  auto kept = std::make_shared<KeptAdapters>(KeptAdapters{base_.digest, entries_, numbers_, own_paths_});
-  if (revisions_.base().revision.empty()) return kept;
-  for (Entry& entry : kept->entries)
-    if (entry.loaded->adapter->follows_weights()) entry.loaded = std::exchange(entry.of_first, nullptr);
-  std::erase_if(kept->entries, [](const Entry& entry) { return entry.loaded == nullptr; });
-  return kept;
+  return std::make_shared<KeptAdapters>(KeptAdapters{base_.digest, entries_, numbers_, own_paths_, revisions_.base().revision});
 }
 
 asio::awaitable<void> ModelAdapters::restore(std::shared_ptr<const KeptAdapters> kept) {
@@ -179,6 +174,11 @@ asio::awaitable<void> ModelAdapters::restore(std::shared_ptr<const KeptAdapters>
   if (kept->base != base_.digest) co_return;
   const std::weak_ptr<char> alive = alive_;
   std::vector<Entry> entries = kept->entries;
+  if (kept->revision != revisions_.base().revision) {
+    std::erase_if(entries, is_of_newer_weights_alone);
+    for (Entry& entry : entries)
+      if (entry.of_first != nullptr) entry.loaded = std::exchange(entry.of_first, nullptr);
+  }
   if (base_.model.passes() != nullptr) {
     auto handing = [](std::vector<Entry> all, AdapterBase base) -> asio::awaitable<std::vector<Entry>> { co_return handed_out(all, base); };
     asio::awaitable<std::vector<Entry>> made = handing(std::move(entries), base_);
@@ -199,7 +199,7 @@ std::vector<ModelAdapters::Entry> ModelAdapters::handed_out(const std::vector<En
       spdlog::error("adapter {}: {}", entry.facts.name, handed.error().message);
       continue;
     }
-    taken.push_back({entry.facts, std::make_shared<const LoadedAdapter>(std::move(loaded)), {}, entry.name});
+    taken.push_back({entry.facts, std::make_shared<const LoadedAdapter>(std::move(loaded)), entry.of_first, entry.name});
   }
   return taken;
 }

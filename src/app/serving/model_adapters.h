@@ -39,7 +39,8 @@ class ModelAdapters final : public Adapters {
   // Those at `paths`, files or folders of PEFT, are part of the model: all its requests use them, also those that name none.
   boost::asio::awaitable<Result<void>> use_always(std::vector<std::string> paths);
 
-  // All that another model of the same file can have, and the same there; made for others they are only known to have been there.
+  // For another model of the same file, which has them all where it has the same weights. Without newer ones it has no adapters that were
+  // made for those alone. Of other files, they are only known to have been there.
   std::shared_ptr<const KeptAdapters> keep() const;
   boost::asio::awaitable<void> restore(std::shared_ptr<const KeptAdapters> kept);
 

@@ -40,6 +40,7 @@ struct ModelSlot {
   std::optional<EngineMemory> leaving;           // in kUnloading: what has not come free yet
   std::unique_ptr<ServedEngine> engine;          // from kLoaded until its last step in kUnloading
   std::shared_ptr<const KeptAdapters> adapters;  // of the last engine that has ended; null: it never had any
+  std::shared_ptr<const KeptWeights> weights;    // newer ones, of one that broke; null: it had none, or nobody wants it any more
   std::weak_ptr<const ServedModel> in_use;       // by whoever has one
   std::optional<KeepAlive> keep_alive;           // asked for; the server's otherwise
   Clock::time_point last_used;

@@ -96,8 +96,11 @@ ModelSlots::Slot* ModelSlots::slot_of_id(std::string_view id) const {
 ModelSlots::Slot* ModelSlots::slot_of_adapter(std::string_view name) const {
   for (const auto& slot : slots_) {
     if (slot->is_gone || slot->adapters == nullptr || slot->state == ModelState::kLoaded) continue;
-    for (const AdapterEntry& entry : slot->adapters->entries)
+    const bool comes_with_file = slot->weights == nullptr && !slot->adapters->revision.empty();
+    for (const AdapterEntry& entry : slot->adapters->entries) {
+      if (comes_with_file && is_of_newer_weights_alone(entry)) continue;
       if (entry.facts.name == name || fmt::format("{}:{}", slot->id(), entry.facts.name) == name) return slot.get();
+    }
   }
   return nullptr;
 }
@@ -267,19 +270,32 @@ asio::awaitable<Result<void>> ModelSlots::load(Slot& slot) {
   Result<std::unique_ptr<ServedEngine>> engine = co_await workshop_.make(options, *pool, std::move(on_progress));
   if (!engine) co_return engine.error();
   slot.engine = std::move(*engine);
-  if (slot.adapters) {
-    asio::awaitable<void> restored = slot.engine->restore_adapters(slot.adapters);
-    co_await std::move(restored);
-  }
-  asio::awaitable<Result<void>> adapting =
-      slot.engine->use_adapters(options.settings ? options.settings->adapters : std::vector<std::string>());
-  Result<void> warm = co_await std::move(adapting);
-  if (warm && options_.warm_up && !is_draining_) warm = co_await slot.engine->warm_up(kShortWarmUpPrompt);
-  if (warm && !is_draining_) co_return Result<void>();
+  asio::awaitable<Result<void>> preparing = prepare(slot, options.settings ? options.settings->adapters : std::vector<std::string>());
+  const Result<void> ready = co_await std::move(preparing);
+  if (ready && !is_draining_) co_return Result<void>();
   std::shared_ptr<void> remains = co_await slot.engine->end();
   slot.engine.reset();
   co_await workshop_.discard(std::move(remains));
-  co_return warm ? leaving() : warm.error();
+  co_return ready ? leaving() : ready.error();
+}
+
+// A new engine has what the one before it had, and is warm, which it becomes by the weights that it was loaded with.
+asio::awaitable<Result<void>> ModelSlots::prepare(Slot& slot, std::vector<std::string> own_adapters) {
+  if (options_.warm_up && !is_draining_) {
+    Result<void> warm = co_await slot.engine->warm_up(kShortWarmUpPrompt);
+    if (!warm) co_return warm;
+  }
+  if (slot.weights) {
+    asio::awaitable<Result<void>> restoring = slot.engine->restore_weights(slot.weights);
+    Result<void> restored = co_await std::move(restoring);
+    if (!restored) co_return restored;
+  }
+  if (slot.adapters) {
+    asio::awaitable<void> restoring = slot.engine->restore_adapters(slot.adapters);
+    co_await std::move(restoring);
+  }
+  asio::awaitable<Result<void>> adapting = slot.engine->use_adapters(std::move(own_adapters));
+  co_return co_await std::move(adapting);
 }
 
 void ModelSlots::settle_load(Slot& slot, const Result<void>& loaded) {
@@ -290,6 +306,7 @@ void ModelSlots::settle_load(Slot& slot, const Result<void>& loaded) {
     slot.failure.clear();
     slot.reload.reset();
     slot.reload_failures = 0;
+    slot.weights.reset();
     watch(slot);
     slot.last_used = Clock::now();
     on_changed_();
@@ -470,6 +487,7 @@ asio::awaitable<void> ModelSlots::unload_now(Slot& slot) {
   slot.expires.reset();
   slot.leaving = slot.engine->memory();
   slot.adapters = slot.engine->keep_adapters();
+  if (slot.reload != nullptr) slot.weights = slot.engine->keep_weights();
   on_changed_();
   std::shared_ptr<void> remains = co_await slot.engine->end();
   slot.engine.reset();

@@ -95,6 +95,7 @@ class ModelSlots final : public ModelHost {
 
   boost::asio::awaitable<void> run_loads();
   boost::asio::awaitable<Result<void>> load(Slot& slot);
+  boost::asio::awaitable<Result<void>> prepare(Slot& slot, std::vector<std::string> own_adapters);
   boost::asio::awaitable<Result<PoolBytes>> make_room(const ModelNeeds& needs, Clock::time_point until);
   boost::asio::awaitable<void> await_change(Clock::time_point until);
   bool shrink_pools(std::uint64_t bytes);

@@ -56,6 +56,7 @@ void ModelSlots::give_up_reload(Slot& slot) {
   if (slot.reload == nullptr) return;
   slot.reload.reset();
   slot.reload_failures = 0;
+  slot.weights.reset();
   slot.retry.cancel();
   on_changed_();
 }

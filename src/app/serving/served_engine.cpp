@@ -107,7 +107,7 @@ class LanguageEngine final : public ServedEngine {
     const model::LanguageModel& model = *model_.language_model;
     const std::uint64_t buffers = model_.tiers.store() != nullptr ? store::StoreOptions().buffer_memory : 0;
     const std::uint64_t kept = revisions_->base().revision.empty() ? 0 : model.kept_bytes();
-    const std::uint64_t own = model.workspace_bytes() + buffers + draft_bytes() + tower_bytes() + kept;
+    const std::uint64_t own = model.workspace_bytes() + buffers + draft_bytes() + tower_bytes() + kept + weights_->kept_bytes();
     return {revisions_->base().decoder->weights.get(), copies_here() * model.weight_bytes(), own + ranks_here() * model_.rank_workspace,
             copies_here() * pool_bytes()};
   }
@@ -134,6 +134,10 @@ class LanguageEngine final : public ServedEngine {
     co_return co_await std::move(warm);
   }
 
+  std::shared_ptr<const KeptWeights> keep_weights() const override { return weights_->keep(); }
+  asio::awaitable<Result<void>> restore_weights(std::shared_ptr<const KeptWeights> kept) override {
+    return weights_->restore(std::move(kept));
+  }
   std::shared_ptr<const KeptAdapters> keep_adapters() const override { return adapters_->keep(); }
   asio::awaitable<void> restore_adapters(std::shared_ptr<const KeptAdapters> kept) override { return adapters_->restore(std::move(kept)); }
   asio::awaitable<Result<void>> use_adapters(std::vector<std::string> paths) override { return adapters_->use_always(std::move(paths)); }

@@ -25,6 +25,7 @@ inline std::int64_t now_in_unix_seconds() {
 }
 
 struct KeptAdapters;
+struct KeptWeights;
 
 // Bytes that a model has taken, or been promised.
 struct EngineMemory {
@@ -57,6 +58,11 @@ class ServedEngine {
   // Its pool is to have at most so many bytes, or as few more as its sequences need; true: it gives some back, and `on_given_back` is called
   // then. It has no more than what it was made for.
   virtual bool resize_pool(std::uint64_t /*bytes*/, std::function<void()> /*on_given_back*/) { return false; }
+
+  // Its newer weights, for the engine in its place when what computes it is lost; null: it has those that it was loaded with. They are
+  // restored before anybody uses it, and before its adapters; an error: it is not to be used.
+  virtual std::shared_ptr<const KeptWeights> keep_weights() const { return nullptr; }
+  virtual boost::asio::awaitable<Result<void>> restore_weights(std::shared_ptr<const KeptWeights> /*kept*/) { co_return Result<void>(); }
 
   // Its adapters, for the next engine of the model; null: it never had any.
   virtual std::shared_ptr<const KeptAdapters> keep_adapters() const { return nullptr; }
