@@ -64,7 +64,8 @@ void Attention::rotate_and_store(const kernels::AttentionRow& token, std::int64_
   const auto norm_heads = [&](float* heads, std::int32_t count, const NormShape& norm, const NormWeights& own) {
     if (norm.kind == NormShape::Kind::kNone) return;
     const std::int64_t parts = std::int64_t{count} * shape.head_dim / norm.width;
-    for (std::int64_t i = 0; i < parts; ++i) normalise(table_, norm, own, heads + i * norm.width, heads + i * norm.width, i);
+    const NormWeights& of_row = space.adapted.norm(row, own);
+    for (std::int64_t i = 0; i < parts; ++i) normalise(table_, norm, of_row, heads + i * norm.width, heads + i * norm.width, i);
   };
   const auto rotate = [&](float* heads, std::int32_t count) {
     if (shape.rotary == kNoRotary) return;

@@ -129,9 +129,10 @@ void DeltaRule::advance_head(const step::Pass& pass, const step::PassSequence& s
 void DeltaRule::finish(std::int64_t row, const DeltaRuleShape& shape, const DeltaRuleWeights& weights, Workspace& space) const {
   float* y = space.attended[row];
   const bool sound = in_range(y, shape.inner());
+  const NormWeights& norm = space.adapted.norm(row, weights.norm);
   for (std::int32_t head = 0; head < shape.heads; ++head) {
     float* own = y + std::int64_t{head} * shape.value_dim;
-    normalise(table_, shape.norm, weights.norm, own, own);
+    normalise(table_, shape.norm, norm, own, own);
   }
   table_.swiglu(space.state_gate[row], y, shape.inner(), y);
   if (!sound) std::fill_n(y, shape.inner(), std::numeric_limits<float>::quiet_NaN());

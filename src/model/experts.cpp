@@ -24,13 +24,14 @@ void Experts::route(std::int64_t rows, const ExpertsShape& shape, const ExpertsW
 void Experts::add(std::int64_t rows, const ExpertsShape& shape, const ExpertsWeights& weights, Workspace& space) const {
   if (shape.latent() > 0) narrow(rows, shape, weights, space);
   project(shape, weights, space);
-  prepare(weights, &FeedForwardWeights::down, nullptr, space,
+  prepare(weights, {&FeedForwardWeights::down, space.expert_out}, {}, space,
           [&](std::int64_t place, float* scratch) { return activated(place, shape, weights, space, scratch); });
   std::size_t count = 0;
   for (std::size_t expert = 0; expert < weights.each.size(); ++expert)
     if (space.routes.rows_of(expert) > 0)
       space.routes.products[count++] = product(weights, &FeedForwardWeights::down, expert, space.expert_out, space);
   products_.run_prepared({space.routes.products, count});
+  products_.run_replaced(space);
   adapt(weights, &FeedForwardWeights::down, false, space.expert_out, space);
   combine(rows, shape, weights, space);
   if (shape.latent() > 0) widen(rows, weights, space);
@@ -93,12 +94,15 @@ void Experts::project(const ExpertsShape& shape, const ExpertsWeights& weights, 
   std::size_t count = 0;
   const auto run = [&] {
     products_.run_prepared({space.routes.products, count});
+    products_.run_replaced(space);
     count = 0;
   };
   const auto up = [&](std::size_t expert) {
     space.routes.products[count++] = product(weights, &FeedForwardWeights::up, expert, space.expert_up, space);
   };
-  if (gated) prepare(weights, &FeedForwardWeights::gate, together ? &FeedForwardWeights::up : nullptr, space, normed);
+  const Projection gates{&FeedForwardWeights::gate, space.expert_gate};
+  const Projection ups{&FeedForwardWeights::up, space.expert_up};
+  if (gated) prepare(weights, gates, together ? ups : Projection(), space, normed);
   for (std::size_t expert = 0; gated && expert < weights.each.size(); ++expert) {
     const std::int64_t rows = space.routes.rows_of(expert);
     if (rows == 0) continue;
@@ -111,7 +115,7 @@ void Experts::project(const ExpertsShape& shape, const ExpertsWeights& weights, 
   run();
   if (gated) adapt(weights, &FeedForwardWeights::gate, false, space.expert_gate, space);
   if (together) return adapt(weights, &FeedForwardWeights::up, true, space.expert_up, space);
-  prepare(weights, &FeedForwardWeights::up, nullptr, space, normed);
+  prepare(weights, ups, {}, space, normed);
   for (std::size_t expert = 0; expert < weights.each.size(); ++expert)
     if (space.routes.rows_of(expert) > 0) up(expert);
   run();
@@ -119,15 +123,17 @@ void Experts::project(const ExpertsShape& shape, const ExpertsWeights& weights, 
 }
 
 template <class Input>
-void Experts::prepare(const ExpertsWeights& weights, Part part, Part other, Workspace& space, Input&& input) const {
+void Experts::prepare(const ExpertsWeights& weights, const Projection& one, const Projection& other, Workspace& space,
+                      Input&& input) const {
   const Routes& routes = space.routes;
-  const kernels::PackedMatrix& matrix = (weights.each.front().*part).matrix;
+  const kernels::PackedMatrix& matrix = (weights.each.front().*one.part).matrix;
   std::size_t used = 0;
   for (std::size_t expert = 0; expert < weights.each.size(); ++expert) {
     routes.prepared_at[expert] = used;
     const std::int64_t rows = routes.rows_of(expert);
     if (rows > 0) used += (table_.prepared_bytes(matrix.type, matrix.inputs, rows) + kPartAlignment - 1) / kPartAlignment * kPartAlignment;
   }
+  find_replaced(weights, one, other, space);
   team_.for_chunks(routes.begin[weights.each.size()], kRowChunk, [&](std::int64_t begin, std::int64_t end, int member) {
     auto* scratch = reinterpret_cast<float*>(space.scratch_of(member));
     for (std::int64_t place = begin; place < end; ++place) {
@@ -138,14 +144,32 @@ void Experts::prepare(const ExpertsWeights& weights, Part part, Part other, Work
                           space.prepared + routes.prepared_at[expert]);
       const AdapterSet* set = space.adapted.of_row(routes.row_of[place]);
       if (set == nullptr) continue;
-      const FeedForwardWeights& own = weights.each[expert];
-      const LowRank::Row row{x, space.adapted.down(2 * place)};
-      products_.low_rank().down(*set, (own.*part).matrix.number, {&row, 1});
-      if (other == nullptr) continue;
-      const LowRank::Row beside{x, space.adapted.down(2 * place + 1)};
-      products_.low_rank().down(*set, (own.*other).matrix.number, {&beside, 1});
+      for (const Projection* each : {&one, &other}) {
+        if (each->part == nullptr) continue;
+        const std::int64_t slot = 2 * place + (each == &other ? 1 : 0);
+        space.adapted.replaced.prepare(table_, slot, x);
+        const LowRank::Row row{x, space.adapted.down(slot)};
+        products_.low_rank().down(*set, (weights.each[expert].*each->part).matrix.number, {&row, 1});
+      }
     }
   });
+}
+
+void Experts::find_replaced(const ExpertsWeights& weights, const Projection& one, const Projection& other, Workspace& space) const {
+  AdaptedRows& adapted = space.adapted;
+  if (!adapted.any()) return;
+  const Routes& routes = space.routes;
+  const std::int64_t places = routes.begin[weights.each.size()];
+  adapted.replaced.begin(2 * places);
+  for (std::int64_t place = 0; place < places; ++place) {
+    const FeedForwardWeights& expert = weights.each[static_cast<std::size_t>(routes.expert_of[place])];
+    for (const Projection* each : {&one, &other}) {
+      if (each->part == nullptr) continue;
+      if (const auto* own = LowRank::replacement(adapted.of_row(routes.row_of[place]), (expert.*each->part).matrix))
+        adapted.replaced.add(2 * place + (each == &other ? 1 : 0), *own, each->out[place]);
+    }
+  }
+  adapted.replaced.lay_out(table_);
 }
 
 void Experts::adapt(const ExpertsWeights& weights, Part part, bool is_other, const Rows& out, Workspace& space) const {

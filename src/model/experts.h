@@ -28,6 +28,11 @@ class Experts {
 
  private:
   using Part = LinearWeights FeedForwardWeights::*;
+  // Of all experts, and where its results are wanted by place.
+  struct Projection {
+    Part part = nullptr;
+    Rows out = {};
+  };
 
   // Fills space.routes.choices.
   void choose(std::int64_t rows, const RouterShape& shape, const ExpertsWeights& weights, Workspace& space) const;
@@ -42,7 +47,9 @@ class Experts {
   // Prepares the rows of all places for products of a part, and of another one that reads the same rows, if any. input(place, scratch) gives
   // their values; it may compute them in `scratch`.
   template <class Input>
-  void prepare(const ExpertsWeights& weights, Part part, Part other, Workspace& space, Input&& input) const;
+  void prepare(const ExpertsWeights& weights, const Projection& one, const Projection& other, Workspace& space, Input&& input) const;
+  // Which places have a matrix of an adapter's in the place of an expert's.
+  void find_replaced(const ExpertsWeights& weights, const Projection& one, const Projection& other, Workspace& space) const;
   // Adds to the results of a part what the rows' adapters do; is_other: it was the other one.
   void adapt(const ExpertsWeights& weights, Part part, bool is_other, const Rows& out, Workspace& space) const;
   PreparedProduct product(const ExpertsWeights& weights, Part part, std::size_t expert, const Rows& out, const Workspace& space) const;

@@ -49,7 +49,7 @@ void FeedForward::norm_branch(std::int64_t rows, const NormShape& shape, const N
     for (std::int64_t row = begin; row < end; ++row) {
       float* branch = space.branch[row];
       const bool sound = in_range(branch, space.embedding);
-      normalise(table_, shape, norm, branch, branch);
+      normalise(table_, shape, space.adapted.norm(row, norm), branch, branch);
       if (!sound) std::fill_n(branch, space.embedding, std::numeric_limits<float>::quiet_NaN());
     }
   });

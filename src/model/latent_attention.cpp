@@ -24,7 +24,7 @@ void LatentAttention::project(const step::Pass& pass, const LayerShape& shape, c
   products_.add_bias(layer.attention.key, space.key, rows);
   if (narrow) {
     products_.run({&query, 1}, rows, space, [&](std::int64_t row, float* scratch) {
-      normalise(table_, latent.query_down_norm, weights.query_down_norm, space.narrow_query[row], scratch);
+      normalise(table_, latent.query_down_norm, space.adapted.norm(row, weights.query_down_norm), space.narrow_query[row], scratch);
       return scratch;
     });
   }
@@ -54,7 +54,7 @@ void LatentAttention::finish(const kernels::AttentionRow& token, std::int64_t ro
     std::copy_n(rotated, latent.rotated, space.query[row] + std::int64_t{head} * shape.head_dim + latent.rank);
   }
   float* key = space.key[row];
-  normalise(table_, latent.norm, weights.norm, key, key);
+  normalise(table_, latent.norm, space.adapted.norm(row, weights.norm), key, key);
   rotate(key + latent.rank);
   table_.kv_store(pool, token.blocks[token.position / pool.block_tokens], token.position % pool.block_tokens, key, nullptr);
 }
@@ -69,9 +69,16 @@ void LatentAttention::multiply_heads(std::int64_t rows, const std::vector<Linear
   const auto count = static_cast<std::int64_t>(heads.size());
   const std::size_t stride = prepared_stride(table_, first, rows);
   const auto prepared_of = [&](std::int64_t head) { return space.prepared + static_cast<std::size_t>(head) * stride; };
-  const auto number_of = [&](std::int64_t head) { return heads[static_cast<std::size_t>(head)].matrix.number; };
+  const auto matrix_of = [&](std::int64_t head) -> const kernels::PackedMatrix& { return heads[static_cast<std::size_t>(head)].matrix; };
   AdaptedRows& adapted = space.adapted;
-  if (adapted.any()) adapted.make_room(rows * count);
+  if (adapted.any()) {
+    adapted.make_room(rows * count);
+    adapted.replaced.begin(rows * count);
+    for (std::int64_t i = 0; i < rows * count; ++i)
+      if (const auto* own = LowRank::replacement(adapted.of_row(i % rows), matrix_of(i / rows)))
+        adapted.replaced.add(i, *own, out[i % rows] + i / rows * out_step);
+    adapted.replaced.lay_out(table_);
+  }
   team_.for_chunks(rows * count, kRowChunk, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t row = i % rows;
@@ -80,16 +87,17 @@ void LatentAttention::multiply_heads(std::int64_t rows, const std::vector<Linear
       table_.prepare_rows(first.type, x, first.inputs, {row, row + 1, rows}, first.inputs, prepared_of(head));
       const AdapterSet* set = adapted.of_row(row);
       if (set == nullptr) continue;
+      adapted.replaced.prepare(table_, i, x);
       const LowRank::Row down{x, adapted.down(i)};
-      products_.low_rank().down(*set, number_of(head), {&down, 1});
+      products_.low_rank().down(*set, matrix_of(head).number, {&down, 1});
     }
   });
   for (std::int64_t head = 0; head < count; ++head)
-    space.head_products[head] = {.product = {&heads[static_cast<std::size_t>(head)].matrix, Rows{out.data + head * out_step, out.stride}},
-                                 .prepared = prepared_of(head),
-                                 .rows = rows};
+    space.head_products[head] = {
+        .product = {&matrix_of(head), Rows{out.data + head * out_step, out.stride}}, .prepared = prepared_of(head), .rows = rows};
   products_.run_prepared({space.head_products, static_cast<std::size_t>(count)});
   if (!adapted.any()) return;
+  products_.run_replaced(space);
   team_.for_chunks(rows * count, kRowChunk, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t head = i / rows;
@@ -97,7 +105,7 @@ void LatentAttention::multiply_heads(std::int64_t rows, const std::vector<Linear
       if (set == nullptr) continue;
       const LowRank::Row up{adapted.down(i), out[i % rows] + head * out_step};
       for (std::int64_t from = 0; from < first.outputs; from += LowRank::kBlock)
-        products_.low_rank().up(*set, number_of(head), {&up, 1}, from, std::min(first.outputs, from + LowRank::kBlock));
+        products_.low_rank().up(*set, matrix_of(head).number, {&up, 1}, from, std::min(first.outputs, from + LowRank::kBlock));
     }
   });
 }

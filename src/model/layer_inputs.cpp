@@ -21,8 +21,8 @@ void LayerInputs::begin(const step::Pass& pass, Workspace& space) const {
       const step::PassToken& token = pass.tokens[static_cast<std::size_t>(row)];
       float* inputs = space.layer_inputs[row];
       std::transform(inputs, inputs + all, inputs, [&](float x) { return x * shape.projection_scale; });
-      for (std::int64_t first = 0; first < all; first += shape.width)
-        normalise(table_, shape.norm, weights_.layer_inputs.norm, inputs + first, inputs + first);
+      const NormWeights& norm = space.adapted.norm(row, weights_.layer_inputs.norm);
+      for (std::int64_t first = 0; first < all; first += shape.width) normalise(table_, shape.norm, norm, inputs + first, inputs + first);
       table_.unpack_row(weights_.layer_inputs.table, token.given == step::PassToken::kEmbedded ? token.token : 0, own);
       std::transform(inputs, inputs + all, own, inputs, [&](float x, float y) { return (x + y * shape.table_scale) * shape.scale; });
     }
@@ -66,7 +66,7 @@ void LayerInputs::compute(std::int64_t rows, std::size_t index, const std::vecto
     for (std::int64_t row = begin; row < end; ++row) {
       float* branch = space.branch[row];
       const bool sound = in_range(branch, space.embedding);
-      normalise(table_, model_.layers[index].input->post_norm, weights.post_norm, branch, branch);
+      normalise(table_, model_.layers[index].input->post_norm, space.adapted.norm(row, weights.post_norm), branch, branch);
       if (!sound) std::fill_n(branch, space.embedding, std::numeric_limits<float>::quiet_NaN());
     }
   });

@@ -21,7 +21,7 @@ void LearnedResidual::compute(std::int64_t rows, const LayerShape& shape, const 
     for (std::int64_t row = begin; row < end; ++row) {
       float* path = space.learned_residual[row];
       const bool sound = in_range(path, space.embedding);
-      normalise(table_, shape.learned_residual->norm, weights.norm, path, path);
+      normalise(table_, shape.learned_residual->norm, space.adapted.norm(row, weights.norm), path, path);
       if (!sound) std::fill_n(path, space.embedding, std::numeric_limits<float>::quiet_NaN());
       table_.add(path, read(row, scratch), space.embedding);
     }

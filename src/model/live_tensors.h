@@ -26,6 +26,7 @@ class LiveTensors {
   std::optional<Error> error() const { return std::nullopt; }
   bool has(const std::string& name) const { return name == own_output_ + ".weight"; }
   void own(bool /*is_own*/) const {}
+  std::uint32_t number_norm() const { return 0; }
 
   void vector(const std::string& name, std::int64_t size, Presence presence, const std::vector<float>& values) {
     if (presence != Presence::kAbsent && !values.empty()) tell(name, {size}, values);

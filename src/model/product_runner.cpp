@@ -57,6 +57,22 @@ class ProductRunner::ClaimedPanels {
   std::int64_t end_ = 0;
 };
 
+void ProductRunner::find_replaced(std::span<const Product> group, std::int64_t rows, std::int64_t first_row, AdaptedRows& adapted) const {
+  adapted.replaced.begin(slot_of(rows, 0, group.size()));
+  for (std::int64_t row = 0; row < rows; ++row)
+    for (std::size_t i = 0; i < group.size(); ++i)
+      if (const auto* own = LowRank::replacement(adapted.of_row(first_row + row), *group[i].weights))
+        adapted.replaced.add(slot_of(row, i, group.size()), *own, group[i].out[row], group[i].stays_apart);
+  adapted.replaced.lay_out(table_);
+}
+
+void ProductRunner::run_replaced(Workspace& space) const {
+  const ReplacedProducts& replaced = space.adapted.replaced;
+  if (!replaced.any()) return;
+  run_prepared(replaced.products());
+  replaced.deliver(team_);
+}
+
 // The panels of all products form one range, from which the team claims.
 void ProductRunner::run_prepared(std::span<const PreparedProduct> products) const {
   if (products.empty()) return;

@@ -43,6 +43,7 @@ class ProductRunner {
       const bool adapted = space.adapted.any();
       if (adapted) {
         low_rank_.begin(group, rows, first_row, space.adapted);
+        find_replaced(group, rows, first_row, space.adapted);
         prepare_adapted(group, rows, space, input, first_row);
       } else {
         team_.for_chunks(rows, kRowChunk, [&](std::int64_t begin, std::int64_t end, int member) {
@@ -56,7 +57,7 @@ class ProductRunner {
       });
       run_prepared(std::span(prepared).first(count));
       if (adapted) {
-        replace(group, rows, space, input, first_row);
+        run_replaced(space);
         low_rank_.up(group, rows, first_row, space.adapted);
       }
       products = products.subspan(count);
@@ -68,6 +69,8 @@ class ProductRunner {
 
   // Runs products whose rows are prepared.
   void run_prepared(std::span<const PreparedProduct> products) const;
+  // The same of those of space.adapted.replaced: their results take the place of what the model's own matrices gave.
+  void run_replaced(Workspace& space) const;
 
   // Adds a product's bias to its results, where it has one.
   void add_bias(const LinearWeights& linear, const Rows& out, std::int64_t rows) const {
@@ -79,6 +82,13 @@ class ProductRunner {
 
  private:
   class ClaimedPanels;
+
+  // Of a row and a product, among those that read the same rows.
+  static std::int64_t slot_of(std::int64_t row, std::size_t product, std::size_t products) {
+    return row * static_cast<std::int64_t>(products) + static_cast<std::int64_t>(product);
+  }
+  // Which rows have a matrix of their own in the place of the model's.
+  void find_replaced(std::span<const Product> group, std::int64_t rows, std::int64_t first_row, AdaptedRows& adapted) const;
 
   // Prepares rows of which some have adapters, and computes what comes down of these: of some rows of one adapter together, which read its
   // matrices once.
@@ -110,33 +120,13 @@ class ProductRunner {
           std::copy_n(input(of_pass - first_row, scratch), first.inputs, copy);
           prepare(of_pass - first_row, copy);
           own[used] = of_pass;
+          for (std::size_t i = 0; i < group.size(); ++i)
+            adapted.replaced.prepare(table_, slot_of(of_pass - first_row, i, group.size()), copy);
           x[used++] = copy;
         }
         if (used > 0) low_rank_.down(group, std::span(own).first(used), first_row, x.data(), adapted);
       }
     });
-  }
-
-  // Products with matrices of the rows' adapters in the place of the model's: as many neighbours together as have the same one.
-  template <class Input>
-  void replace(std::span<const Product> products, std::int64_t rows, Workspace& space, Input&& input, std::int64_t first_row) const {
-    for (const Product& product : products) {
-      const auto own = [&](std::int64_t row) { return LowRank::replacement(space.adapted.of_row(first_row + row), *product.weights); };
-      for (std::int64_t begin = 0, end = 0; begin < rows; begin = end) {
-        const kernels::PackedMatrix* weights = own(begin);
-        for (end = begin + 1; end < rows && own(end) == weights;) ++end;
-        if (weights == nullptr) continue;
-        std::byte* prepared = space.adapted.prepared(table_.prepared_bytes(weights->type, weights->inputs, end - begin));
-        team_.for_chunks(end - begin, kRowChunk, [&](std::int64_t from, std::int64_t to, int member) {
-          auto* scratch = reinterpret_cast<float*>(space.scratch_of(member));
-          for (std::int64_t row = from; row < to; ++row)
-            table_.prepare_rows(weights->type, input(begin + row, scratch), weights->inputs, {row, row + 1, end - begin}, weights->inputs,
-                                prepared);
-        });
-        const PreparedProduct one{{weights, Rows{product.out[begin], product.out.stride}}, prepared, end - begin};
-        run_prepared({&one, 1});
-      }
-    }
   }
 
   const kernels::KernelTable& table_;

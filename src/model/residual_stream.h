@@ -25,7 +25,7 @@ class ResidualStream {
   // Row `row` after a norm, in `out`, which is returned; or as it is, where the norm is of kNone.
   const float* read(std::int64_t row, const NormShape& shape, const NormWeights& norm, const Workspace& space, float* out) const {
     if (shape.kind == NormShape::Kind::kNone) return space.residual[row];
-    normalise(table_, shape, norm, space.residual.fetch(row, shape.width), out);
+    normalise(table_, shape, space.adapted.norm(row, norm), space.residual.fetch(row, shape.width), out);
     return out;
   }
 
@@ -48,7 +48,7 @@ class ResidualStream {
       for (std::int64_t row = begin; row < end; ++row) {
         float* branch = space.branch[row];
         const bool sound = in_range(branch, width);
-        if (post_norm.kind != NormShape::Kind::kNone) normalise(table_, post_norm, norm, branch, branch);
+        if (post_norm.kind != NormShape::Kind::kNone) normalise(table_, post_norm, space.adapted.norm(row, norm), branch, branch);
         if (scale != 1.0F) std::transform(branch, branch + width, branch, [scale](float x) { return x * scale; });
         if (!sound) std::fill_n(branch, width, std::numeric_limits<float>::quiet_NaN());
         table_.add(space.residual[row], branch, width);

@@ -26,9 +26,10 @@ void SelectiveState::mix(const step::Pass& pass, std::size_t index, const LayerS
       float* y = space.attended[row];
       table_.swiglu(space.mixed[row], y, own.inner(), y);
       const bool sound = in_range(y, own.inner());
+      const NormWeights& norm = space.adapted.norm(row, layer.selective.norm);
       if (own.norm.kind != NormShape::Kind::kNone)
         for (std::int64_t part = 0; part < own.norm.rows; ++part)
-          normalise(table_, own.norm, layer.selective.norm, y + part * own.norm.width, y + part * own.norm.width, part);
+          normalise(table_, own.norm, norm, y + part * own.norm.width, y + part * own.norm.width, part);
       if (!sound) std::fill_n(y, own.inner(), std::numeric_limits<float>::quiet_NaN());
     }
   });

@@ -52,8 +52,9 @@ void StreamMix::begin(std::int64_t rows, Workspace& space) const {
   });
 }
 
-void StreamMix::route(const StreamMixShape& shape, const StreamMixWeights& weights, const float* x, float* scratch, float* routed) const {
-  normalise(table_, shape.norm, weights.norm, x, scratch);
+void StreamMix::route(const StreamMixShape& shape, const StreamMixWeights& weights, const NormWeights& norm, const float* x, float* scratch,
+                      float* routed) const {
+  normalise(table_, shape.norm, norm, x, scratch);
   const auto count = static_cast<std::size_t>(model_.streams->count);
   multiply(weights.router, scratch, model_.embedding, {routed, count});
   for (std::size_t i = 0; i < count; ++i) routed[i] = 2.0F * sigmoid(2.0F * routed[i] / static_cast<float>(model_.embedding)) - 1.0F;
@@ -69,7 +70,7 @@ void StreamMix::predict(std::int64_t rows, std::size_t index, const Workspace& s
     std::array<float, kMostStreams * kMostStreams> factors;
     std::array<float, kMostStreams> old;
     for (std::int64_t row = begin; row < end; ++row) {
-      route(shape, weights, stream(space, row, model_.streams->active), scratch, routed.data());
+      route(shape, weights, space.adapted.norm(row, weights.norm), stream(space, row, model_.streams->active), scratch, routed.data());
       multiply(weights.predict, routed.data(), count, std::span(factors).first(static_cast<std::size_t>(count * count)));
       float* first = space.streams[row];
       for (std::int64_t k = 0; k < model_.embedding; ++k) {
@@ -97,7 +98,7 @@ void StreamMix::correct(std::int64_t rows, std::size_t index, const Workspace& s
     for (std::int64_t row = begin; row < end; ++row) {
       float* made = space.residual[row];
       const bool sound = in_range(made, model_.embedding);
-      route(shape, weights, made, scratch, routed.data());
+      route(shape, weights, space.adapted.norm(row, weights.norm), made, scratch, routed.data());
       multiply(weights.correct, routed.data(), count, std::span(factors).first(static_cast<std::size_t>(count)));
       const float* active = stream(space, row, model_.streams->active);
       std::transform(made, made + model_.embedding, active, scratch, [](float x, float predicted) { return x - predicted; });

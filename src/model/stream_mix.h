@@ -36,7 +36,8 @@ class StreamMix {
     return space.streams[row] + std::int64_t{index} * model_.embedding;
   }
   // tanh(router(norm(x)) / embedding), [streams]; `scratch` has room for a row.
-  void route(const StreamMixShape& shape, const StreamMixWeights& weights, const float* x, float* scratch, float* routed) const;
+  void route(const StreamMixShape& shape, const StreamMixWeights& weights, const NormWeights& norm, const float* x, float* scratch,
+             float* routed) const;
 
   const ModelShape& model_;
   const Weights& weights_;

@@ -66,6 +66,8 @@ class TensorReader {
 
   std::size_t packed_bytes() const { return packed_bytes_; }
   std::uint32_t matrices() const { return numbered_; }
+  std::uint32_t norms() const { return norms_; }
+  std::uint32_t number_norm() { return ++norms_; }
 
   // The data of matrices that stayed what they were, where it begins.
   const std::vector<const std::byte*>& kept() const { return kept_; }
@@ -107,6 +109,7 @@ class TensorReader {
   std::vector<const std::byte*> kept_;
   std::size_t packed_bytes_ = 0;
   std::uint32_t numbered_ = 0;  // matrices
+  std::uint32_t norms_ = 0;
   bool is_own_ = true;
 };
 

@@ -198,7 +198,8 @@ void Transformer::embed(const step::Pass& pass, std::int64_t row, float* scratch
     table_.unpack_row(weights_.positions, token.position, scratch);
     table_.add(out, scratch, model_.embedding);
   }
-  if (model_.input.norm.kind != NormShape::Kind::kNone) normalise(table_, model_.input.norm, weights_.embedding_norm, out, out);
+  if (model_.input.norm.kind != NormShape::Kind::kNone)
+    normalise(table_, model_.input.norm, space.adapted.norm(row, weights_.embedding_norm), out, out);
 }
 
 }  // namespace braid::model

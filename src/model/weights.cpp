@@ -20,8 +20,14 @@ namespace {
 
 // All that follows reads what a shape names with a TensorReader, or tells it by LiveTensors.
 
+// Of newer values it is the one that it was.
+void number_norm(auto& reader, NormWeights& norm) {
+  if (norm.number == 0) norm.number = reader.number_norm();
+}
+
 void read_norm(auto& reader, const NormShape& shape, NormWeights& norm) {
   if (shape.kind == NormShape::Kind::kNone) return;
+  number_norm(reader, norm);
   if (shape.rows > 1) {
     reader.table(shape.name + ".weight", shape.width, shape.rows, norm.weight);
   } else {
@@ -122,8 +128,9 @@ void read_selective(auto& reader, const SelectiveStateShape& shape, SelectiveSta
   reader.values(shape.step + ".bias", shape.heads, selective.step_bias);
   reader.values(shape.decay, shape.heads, selective.decay);
   reader.values(shape.skip, shape.heads, selective.skip);
-  if (shape.norm.kind != NormShape::Kind::kNone)
-    reader.values(shape.norm.name + ".weight", std::int64_t{shape.norm.rows} * shape.norm.width, selective.norm.weight);
+  if (shape.norm.kind == NormShape::Kind::kNone) return;
+  number_norm(reader, selective.norm);
+  reader.values(shape.norm.name + ".weight", std::int64_t{shape.norm.rows} * shape.norm.width, selective.norm.weight);
 }
 
 void read_delta_rule(auto& reader, const DeltaRuleShape& shape, DeltaRuleWeights& delta) {
@@ -282,6 +289,7 @@ std::optional<Error> read_checked(TensorReader& reader, const files::GgufFile& f
   if (auto error = read_values(reader, file, model, context, stage, weights)) return error;
   weights.packed_bytes = reader.packed_bytes();
   weights.matrices = reader.matrices() + 1;
+  weights.norms = reader.norms();
   weights.parameters = parameters_of(file);
   return reader.error();
 }

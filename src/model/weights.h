@@ -37,6 +37,7 @@ bool has_float_weights(const files::GgufFile& file, const Packing& packing);
 struct NormWeights {
   std::vector<float> weight;  // [rows, width]
   std::vector<float> bias;    // [width] of kLayer
+  std::uint32_t number = 0;   // of the model's norms, counted from 1
 };
 
 struct LinearWeights {
@@ -165,6 +166,7 @@ struct Weights {
   std::vector<std::shared_ptr<const files::Mapping>> storage;  // one, and what is shared with older revisions
   std::uint64_t packed_bytes = 0;                              // of all matrices
   std::uint32_t matrices = 0;                                  // the largest PackedMatrix::number
+  std::uint32_t norms = 0;                                     // the largest NormWeights::number
   std::int64_t parameters = 0;                                 // values of all tensors of the file
 };
 

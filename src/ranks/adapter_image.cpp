@@ -26,15 +26,21 @@ struct MatrixImage {
   std::uint32_t reserved = 0;
 };
 
+struct NormImage {
+  std::uint64_t weights = 0, biases = 0;
+};
+
 struct AdapterImage {
   std::uint64_t number = 0;
   std::int64_t widest = 0;
   std::vector<std::int32_t> place = {};
   std::vector<MatrixImage> matrices = {};
-  std::vector<float> values = {};  // magnitudes and biases of all
+  std::vector<std::int32_t> norm_place = {};
+  std::vector<NormImage> norms = {};
+  std::vector<float> values = {};  // magnitudes and biases of all, then those of norms
   std::uint64_t bytes = 0;         // of the storage, which follows
 
-  void each(auto& use) { use(number), use(widest), use(place), use(matrices), use(values), use(bytes); }
+  void each(auto& use) { use(number), use(widest), use(place), use(matrices), use(norm_place), use(norms), use(values), use(bytes); }
 };
 
 MatrixImage image_of(const model::AdaptedMatrix& matrix, const std::byte* storage) {
@@ -70,6 +76,7 @@ class AdapterReader {
     auto adapter = std::make_shared<model::Adapter>();
     adapter->storage = std::move(*mapping);
     adapter->place = image_.place;
+    adapter->norm_place = image_.norm_place;
     adapter->widest = image_.widest;
     for (const MatrixImage& one : image_.matrices) {
       model::AdaptedMatrix& matrix = adapter->matrices.emplace_back();
@@ -77,9 +84,16 @@ class AdapterReader {
       adapter->rank = std::max(adapter->rank, matrix.low_rank.rank);
       is_sound_ = is_sound_ && matrix.low_rank.down_stride <= image_.widest;
     }
-    is_sound_ = is_sound_ && values_.empty() && std::ranges::all_of(image_.place, [this](std::int32_t at) {
-                  return at >= -1 && at < static_cast<std::int32_t>(image_.matrices.size());
-                });
+    for (const NormImage& one : image_.norms) {
+      model::NormWeights& norm = adapter->norms.emplace_back();
+      norm.weight = take(one.weights);
+      norm.bias = take(one.biases);
+    }
+    const auto are_places = [](const std::vector<std::int32_t>& places, std::size_t count) {
+      return std::ranges::all_of(places, [count](std::int32_t at) { return at >= -1 && at < static_cast<std::int32_t>(count); });
+    };
+    is_sound_ = is_sound_ && values_.empty() && are_places(image_.place, image_.matrices.size()) &&
+                are_places(image_.norm_place, image_.norms.size());
     if (!is_sound_) return Error{ErrorCode::kInternal, "an adapter came in a form that is not understood", {}};
     return std::shared_ptr<const model::Adapter>(std::move(adapter));
   }
@@ -134,11 +148,20 @@ class AdapterReader {
 }  // namespace
 
 void write_adapter(std::uint64_t number, const model::Adapter& adapter, Bytes& out) {
-  AdapterImage image{.number = number, .widest = adapter.widest, .place = adapter.place, .bytes = adapter.storage.size()};
+  AdapterImage image{.number = number,
+                     .widest = adapter.widest,
+                     .place = adapter.place,
+                     .norm_place = adapter.norm_place,
+                     .bytes = adapter.storage.size()};
   for (const model::AdaptedMatrix& matrix : adapter.matrices) {
     image.matrices.push_back(image_of(matrix, adapter.storage.data()));
     image.values.insert(image.values.end(), matrix.magnitude.begin(), matrix.magnitude.end());
     image.values.insert(image.values.end(), matrix.bias.begin(), matrix.bias.end());
+  }
+  for (const model::NormWeights& norm : adapter.norms) {
+    image.norms.push_back({.weights = norm.weight.size(), .biases = norm.bias.size()});
+    image.values.insert(image.values.end(), norm.weight.begin(), norm.weight.end());
+    image.values.insert(image.values.end(), norm.bias.begin(), norm.bias.end());
   }
   Writer writer(out);
   image.each(writer);

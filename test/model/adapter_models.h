@@ -17,6 +17,7 @@
 #include <fstream>
 #include <map>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -112,12 +113,14 @@ inline std::shared_ptr<const AdapterSet> only(std::shared_ptr<const Adapter> ada
   return std::make_shared<AdapterSet>(std::vector<AdapterSet::Part>{{std::move(adapter), scale}});
 }
 
-// Of every layer of a model, made of random numbers: of float32 or bf16, with magnitudes or without.
+// Of every layer of a model, made of random numbers: of float32 or bf16, with magnitudes or without, or with every other matrix and all norms
+// whole.
 struct RandomAdapter {
   std::uint32_t seed = 1;
   std::int64_t rank = 4;
   bool half = false;
   bool magnitudes = false;
+  bool whole = false;
 
   std::shared_ptr<const Adapter> build(const LanguageModel& model, const kernels::KernelTable& table, const Measure& measure = {}) const {
     std::mt19937 random(seed);
@@ -145,9 +148,21 @@ struct RandomAdapter {
       matrix.name = base.shape.name;
       matrix.expert = base.expert;
       matrix.scale = 0.5F;
+      if (whole && is_product && stored.matrices.size() % 2 == 0) {
+        matrix.replacement = tensor({outputs, inputs}, 0.0F, 1.0F / std::sqrt(static_cast<float>(inputs)), false);
+        continue;
+      }
       matrix.down = tensor({rank, inputs}, 0.0F, is_product ? 1.0F / std::sqrt(static_cast<float>(inputs)) : 0.2F, half);
       matrix.up = tensor({outputs, rank}, 0.0F, 0.1F, half);
       if (magnitudes && is_product) matrix.magnitude = tensor({outputs}, 1.0F, 0.1F, false);
+    }
+    std::set<std::string> norms;  // two branches may read through one
+    for (const ModelNorm& base : norms_of(model.shape(), *model.first()->weights)) {
+      if (!whole || !norms.insert(base.shape->name).second) continue;
+      StoredMatrix& norm = stored.matrices.emplace_back();
+      norm.name = base.shape->name;
+      norm.replacement = tensor({std::ssize(base.weights->weight)}, 1.0F, 0.1F, false);
+      if (!base.weights->bias.empty()) norm.bias = tensor({std::ssize(base.weights->bias)}, 0.0F, 0.1F, false);
     }
     return build_adapter(stored, model.shape(), *model.first()->weights, table, measure).value();
   }

@@ -80,13 +80,13 @@ std::shared_ptr<ranks::RemotePasses> start_ranks(const std::string& path, std::i
   return std::make_shared<ranks::RemotePasses>(std::move(group), vocab);
 }
 
-// With an adapter whose magnitudes follow from the weights, which ranks have in parts.
-std::vector<DrivenAnswer> answers_of(const std::shared_ptr<ranks::RemotePasses>& passes, std::int32_t ranks) {
+// With an adapter whose magnitudes follow from the weights, which ranks have in parts, or one that brings weights whole.
+std::vector<DrivenAnswer> answers_of(const std::shared_ptr<ranks::RemotePasses>& passes, std::int32_t ranks, bool whole) {
   const files::GgufFile file = files::GgufFile::open(kModel).value();
   const kernels::KernelTable& table = kernels::best_kernel_table();
   auto model = LanguageModel::load(file, table, options_of(passes, ranks)).value();
   model->allocate_kv(kRankBlocks).value();
-  const adapting::RandomAdapter made{.seed = 3, .magnitudes = true};
+  const adapting::RandomAdapter made{.seed = 3, .magnitudes = !whole, .whole = whole};
   AdapterSet::Part part;
   if (passes == nullptr) {
     part.adapter = made.build(*model, table);
@@ -101,9 +101,11 @@ std::vector<DrivenAnswer> answers_of(const std::shared_ptr<ranks::RemotePasses>&
 TEST(LocalRanks, OnTwoMemoryNodesGiveTheBitsOfOneTeam) {
   ASSERT_EQ(two_nodes().size(), 2U);
   const std::int32_t vocab = describe_model(files::GgufFile::open(kModel).value())->vocab;
-  const auto alone = answers_of(nullptr, 1);
-  for (const std::int32_t count : {1, 2, 3, 4})
-    expect_same(alone, answers_of(start_ranks(kModel, count, vocab), count), fmt::format("{} ranks", count));
+  for (const bool whole : {false, true}) {
+    const auto alone = answers_of(nullptr, 1, whole);
+    for (const std::int32_t count : {1, 2, 3, 4})
+      expect_same(alone, answers_of(start_ranks(kModel, count, vocab), count, whole), fmt::format("{} ranks, {}", count, whole));
+  }
 }
 
 // A folder of the hub, and other values for all of its tensors.

@@ -315,7 +315,7 @@ TEST_P(NumericsContractOfFolders, HoldsForEveryScheduleOnEveryTierAndEveryKvType
 
 INSTANTIATE_TEST_SUITE_P(Models, NumericsContractOfFolders, testing::Values("deepseek-v3", "gpt-oss", "gemma4"), folder_test_name);
 
-// Rows of several adapters and of none in one batch: float32, bf16, magnitudes, and two with scales.
+// Rows of several adapters and of none in one batch: float32, bf16, magnitudes, two with scales, and whole weights.
 std::vector<DrivenAnswer> adapted_answers(const files::GgufFile& file, const kernels::KernelTable& table, int threads,
                                           const std::vector<DrivenRequest>& requests, const Schedule& schedule) {
   LoadOptions options{
@@ -325,6 +325,7 @@ std::vector<DrivenAnswer> adapted_answers(const files::GgufFile& file, const ker
   const auto tuned = adapting::RandomAdapter{.seed = 1, .rank = 4}.build(*model, table);
   const auto half = adapting::RandomAdapter{.seed = 2, .rank = 19, .half = true}.build(*model, table);
   const auto sized = adapting::RandomAdapter{.seed = 3, .rank = 2, .magnitudes = true}.build(*model, table);
+  model->adapters().set(3, adapting::only(adapting::RandomAdapter{.seed = 4, .rank = 3, .whole = true}.build(*model, table)));
   model->adapters().set(1, adapting::only(tuned));
   model->adapters().set(2, adapting::only(half));
   model->adapters().set(900, adapting::only(sized));
@@ -334,9 +335,9 @@ std::vector<DrivenAnswer> adapted_answers(const files::GgufFile& file, const ker
 
 // In all orders and pieces, and what names none has the bits that it has where there are none.
 void expect_contract_of_adapters(const files::GgufFile& file, std::uint32_t tokens, std::size_t scalar_requests) {
-  constexpr std::uint32_t kAdapters[] = {0, 1, 2, 900, 4};
-  auto requests = make_requests(20, tokens);
-  for (std::size_t i = 0; i < requests.size(); ++i) requests[i].adapter = kAdapters[i % 5];
+  constexpr std::uint32_t kAdapters[] = {0, 1, 2, 900, 4, 3};
+  auto requests = make_requests(24, tokens);
+  for (std::size_t i = 0; i < requests.size(); ++i) requests[i].adapter = kAdapters[i % 6];
   std::vector<DrivenAnswer> scalar;
   for (const auto* table : available_tables()) {
     auto some = requests;
@@ -359,10 +360,12 @@ void expect_contract_of_adapters(const files::GgufFile& file, std::uint32_t toke
   }
 }
 
-TEST(NumericsContractOfAdapters, HoldsForEveryScheduleOnEveryTier) { expect_contract_of_adapters(draft_model(), kDraftTokens, 5); }
+TEST(NumericsContractOfAdapters, HoldsForEveryScheduleOnEveryTier) { expect_contract_of_adapters(draft_model(), kDraftTokens, 6); }
+
+TEST(NumericsContractOfAdapters, HoldsForLatents) { expect_contract_of_adapters(open_folder_model("deepseek-v3"), 110, 6); }
 
 TEST(NumericsContractOfAdapters, HoldsForExperts) {
-  expect_contract_of_adapters(MixtureModel{.type = kernels::WeightType::kQ8_0}.file(), MixtureModel::kVocab - 10, 5);
+  expect_contract_of_adapters(MixtureModel{.type = kernels::WeightType::kQ8_0}.file(), MixtureModel::kVocab - 10, 6);
 }
 
 // Gemma 2's windows and caps over contexts of several chunks, which a team splits.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <memory>
 
 namespace braid::model {
 
@@ -54,14 +53,6 @@ void AdaptedRows::make_input_room(std::int64_t members, std::int64_t floats) {
 float* AdaptedRows::saved(std::int64_t floats) {
   if (static_cast<std::size_t>(floats) > saved_.size()) saved_.resize(static_cast<std::size_t>(floats));
   return saved_.data();
-}
-
-std::byte* AdaptedRows::prepared(std::size_t bytes) {
-  constexpr std::size_t kLine = 64;
-  if (bytes + kLine > prepared_.size()) prepared_.resize(bytes + kLine);
-  void* begin = prepared_.data();
-  std::size_t size = prepared_.size();
-  return static_cast<std::byte*>(std::align(kLine, bytes, begin, size));
 }
 
 }  // namespace braid::model

@@ -4,9 +4,9 @@
 #include "kernels/low_rank.h"
 #include "model/adapters/adapter.h"
 #include "model/adapters/adapter_table.h"
+#include "model/adapters/replaced_products.h"
 #include "step/pass.h"
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -23,6 +23,11 @@ class AdaptedRows {
 
   bool any() const { return !order_.empty(); }
   const AdapterSet* of_row(std::int64_t row) const { return any() ? of_row_[static_cast<std::size_t>(row)] : nullptr; }
+  // The row's, in the place of one of the model's, or that.
+  const NormWeights& norm(std::int64_t row, const NormWeights& own) const {
+    const AdapterSet* set = of_row(row);
+    return set != nullptr ? set->norm(own) : own;
+  }
   // The rows that have one, those of one adapter side by side: some of them at a time.
   static constexpr std::size_t kMostTogether = kernels::kMostSums;
   std::span<const std::span<const std::int32_t>> runs() const { return runs_; }
@@ -37,9 +42,11 @@ class AdaptedRows {
   void make_input_room(std::int64_t members, std::int64_t floats);
   float* inputs(std::int64_t member) { return inputs_.data() + member * inputs_each_; }
 
-  // Whole lines of floats or bytes that last until the next call.
+  // Floats that last until the next call.
   float* saved(std::int64_t floats);
-  std::byte* prepared(std::size_t bytes);
+
+  // Of the products at hand.
+  ReplacedProducts replaced;
 
  private:
   void sort();
@@ -53,7 +60,6 @@ class AdaptedRows {
   std::vector<float> inputs_;
   std::int64_t inputs_each_ = 0;
   std::vector<float> saved_;
-  std::vector<std::byte> prepared_;
 };
 
 }  // namespace braid::model

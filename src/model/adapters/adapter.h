@@ -1,4 +1,4 @@
-// What changes some of a model's matrices for the requests that name it (Hu et al. 2021), ready to compute with.
+// What changes some of a model's matrices and norms for the requests that name it (Hu et al. 2021), ready to compute with.
 #pragma once
 
 #include "files/mapping.h"
@@ -6,6 +6,7 @@
 #include "kernels/low_rank.h"
 #include "model/class_head.h"
 #include "model/copies.h"
+#include "model/weights.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -43,7 +44,7 @@ struct AdaptedMatrix {
   LowRankFactors low_rank;
   std::vector<float> magnitude;       // [outputs] (DoRA, Liu et al. 2024), what the rows of the sum are multiplied by; empty: ones
   std::vector<float> bias;            // [outputs], what is added to the model's own; empty: zeros
-  kernels::PackedMatrix replacement;  // of the output and the embedding only; no inputs: none
+  kernels::PackedMatrix replacement;  // no inputs: none
 };
 
 // A revision of an adapter. Immutable; any thread.
@@ -51,24 +52,32 @@ struct Adapter {
   std::string revision;             // 32 hexadecimal digits, of all that its answers depend on
   std::vector<std::int32_t> place;  // by PackedMatrix::number: index into `matrices`, or -1
   std::vector<AdaptedMatrix> matrices;
-  files::Mapping storage;  // what they point into
-  ClassHead head;          // in place of the base's, or where it has none; no classes: none
+  std::vector<std::int32_t> norm_place;  // likewise, by NormWeights::number: index into `norms`, or -1
+  std::vector<NormWeights> norms;        // in the place of the base's
+  files::Mapping storage;                // what matrices point into
+  ClassHead head;                        // in place of the base's, or where it has none; no classes: none
   std::int64_t parameters = 0;
   std::int32_t rank = 0;    // the largest
   std::int64_t widest = 0;  // the largest down_stride
+  bool has_halves = false;  // of norms whose other half is the base's, or biases that are added to the base's
 
-  const AdaptedMatrix* find(std::uint32_t number) const {
-    const std::int32_t at = number < place.size() ? place[number] : -1;
-    return at < 0 ? nullptr : &matrices[static_cast<std::size_t>(at)];
-  }
-  // Whether it holds for one revision of the base's weights alone: magnitudes follow from them.
+  const AdaptedMatrix* find(std::uint32_t number) const { return find(matrices, place, number); }
+  const NormWeights* find_norm(std::uint32_t number) const { return find(norms, norm_place, number); }
+  // Whether it holds for one revision of the base's weights alone: magnitudes and such halves follow from them.
   bool follows_weights() const {
-    return std::ranges::any_of(matrices, [](const AdaptedMatrix& m) { return !m.magnitude.empty(); });
+    return has_halves || std::ranges::any_of(matrices, [](const AdaptedMatrix& m) { return !m.magnitude.empty(); });
   }
   // Whether its parts can be taken in a share only, or beside those of others.
   bool is_linear() const {
-    return head.classes() == 0 &&
+    return head.classes() == 0 && norms.empty() &&
            std::ranges::all_of(matrices, [](const AdaptedMatrix& m) { return m.magnitude.empty() && m.replacement.inputs == 0; });
+  }
+
+ private:
+  template <class T>
+  static const T* find(const std::vector<T>& all, const std::vector<std::int32_t>& places, std::uint32_t number) {
+    const std::int32_t at = number < places.size() ? places[number] : -1;
+    return at < 0 ? nullptr : &all[static_cast<std::size_t>(at)];
   }
 };
 
@@ -90,6 +99,10 @@ struct AdapterSet {
 
   // The only one's of a set that is not empty, where what it has of the matrix cannot be shared.
   const AdaptedMatrix* whole(std::uint32_t number) const { return parts.front().adapter->find(number); }
+  const NormWeights& norm(const NormWeights& own) const {
+    const NormWeights* other = parts.front().adapter->find_norm(own.number);
+    return other != nullptr ? *other : own;
+  }
 
   const std::vector<Part> parts;                 // none: the weights as they are
   const std::shared_ptr<const Decoder> decoder;  // the revision of the weights; null: the first one

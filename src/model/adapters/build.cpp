@@ -3,6 +3,7 @@
 #include "kernels/half.h"
 #include "model/adapters/magnitudes.h"
 #include "model/adapters/matrices.h"
+#include "model/adapters/whole_weights.h"
 
 #include <algorithm>
 #include <cstring>
@@ -53,7 +54,15 @@ class AdapterBuilder {
 
   Result<std::shared_ptr<const Adapter>> build(const ModelShape& model) {
     const std::vector<ModelMatrix> all = matrices_of(model, weights_);
-    for (const StoredMatrix& matrix : stored_.matrices) matrix.name == kHeadName ? read_head(matrix, model) : find(matrix, model, all);
+    const std::vector<ModelNorm> norms = norms_of(model, weights_);
+    adapter_->norm_place.assign(weights_.norms + 1, -1);
+    for (const StoredMatrix& matrix : stored_.matrices) {
+      if (matrix.name == kHeadName) {
+        read_head(matrix, model);
+      } else if (!read_norms(matrix, norms)) {
+        find(matrix, model, all);
+      }
+    }
     for (const AdaptedPair& pair : pairs_) check(pair);
     if (stored_.all_layers) check_layers(all);
     if (error_) return *error_;
@@ -83,7 +92,46 @@ class AdapterBuilder {
     }
     const bool is_read = std::ranges::find(model.unused, stored.name + ".weight") == model.unused.end();
     if (!any && is_read)  // keys and values of layers that read those of others, say, change nothing
-      fail(ErrorCode::kUnsupported, stored.said_by(), fmt::format("the base has no matrix {} that an adapter can change", stored.name));
+      fail(ErrorCode::kUnsupported, stored.said_by(),
+           fmt::format("the base has no matrix or norm {} that an adapter can change", stored.name));
+  }
+
+  // False: there is none of the name.
+  bool read_norms(const StoredMatrix& stored, const std::vector<ModelNorm>& all) {
+    bool any = false;
+    for (const ModelNorm& base : all) {
+      if (base.shape->name != stored.name) continue;
+      read_norm(stored, base);
+      any = true;
+    }
+    return any;
+  }
+
+  // What the adapter has not of it is as the base has it.
+  void read_norm(const StoredMatrix& stored, const ModelNorm& base) {
+    if (!stored.up.empty())
+      return fail(ErrorCode::kUnsupported, stored.said_by(), fmt::format("{} of the base is a norm, which has no matrix", stored.name));
+    if (!stored.bias.empty() && base.shape->kind != NormShape::Kind::kLayer)
+      return fail(ErrorCode::kUnsupported, stored.bias.name, fmt::format("{} of the base is a norm without a bias", stored.name));
+    std::int32_t& place = adapter_->norm_place[base.weights->number];
+    if (place >= 0) return fail(ErrorCode::kBadFile, stored.said_by(), "another tensor is about the same norm of the base");
+    place = static_cast<std::int32_t>(adapter_->norms.size());
+    NormWeights& own = adapter_->norms.emplace_back(*base.weights);
+    read_whole(stored, stored.replacement, stored.plus, own.weight);
+    read_whole(stored, stored.bias, 0.0F, own.bias);
+    const bool has_all = !stored.replacement.empty() && (own.bias.empty() || !stored.bias.empty());
+    adapter_->has_halves = adapter_->has_halves || !has_all;
+  }
+
+  void read_whole(const StoredMatrix& stored, const StoredTensor& tensor, float plus, std::vector<float>& values) {
+    if (tensor.empty()) return;
+    std::optional<std::vector<float>> own = whole_values(stored, tensor, plus, std::ssize(values));
+    if (!own)
+      return fail(ErrorCode::kBadFile, tensor.name,
+                  fmt::format("found shape [{}], expected {} values, as {} of the base has them", fmt::join(tensor.shape, ", "),
+                              values.size(), stored.name));
+    values = std::move(*own);
+    adapter_->parameters += std::ssize(values);
   }
 
   // A head for classes, or values, which takes the place of the base's or gives it one.
@@ -121,7 +169,7 @@ class AdapterBuilder {
     // Of a module that the base's file parts the rows are more.
     const std::int64_t least = stored.order.empty() ? pair.rows() : std::ranges::max(stored.order) + std::int64_t{1};
     const auto rows_of = [&](const StoredTensor& tensor) { return tensor.empty() ? least : tensor.shape.front(); };
-    const std::int64_t rows = stored.order.empty() ? least : std::max(least, rows_of(stored.up));
+    const std::int64_t rows = stored.order.empty() ? least : std::max({least, rows_of(stored.up), whole_rows_of(stored)});
     if (!stored.up.empty()) {
       const std::int64_t rank = stored.up.columns();
       if (stored.up.shape.size() != 2 || rank < 1 || rank > LowRankFactors::kMostRank)
@@ -134,10 +182,16 @@ class AdapterBuilder {
     for (const StoredTensor* vector : {&stored.up_bias, &stored.magnitude, &stored.bias}) expect_shape(*vector, {rows}, pair);
     if ((pair.is_table() || stored.across) && (!stored.magnitude.empty() || !stored.bias.empty() || !stored.up_bias.empty()))
       fail(ErrorCode::kUnsupported, stored.said_by(), "this build adapts embeddings and keys of heads without magnitudes and biases");
-    if (!stored.replacement.empty() && pair.base->role == Role::kProduct)
-      return fail(ErrorCode::kUnsupported, stored.replacement.name,
-                  "whole weights (modules_to_save) are taken of the embedding and the output only");
-    expect_shape(stored.replacement, {pair.base->shape.outputs, pair.base->shape.inputs}, pair);
+    if (!stored.replacement.empty() && !stored.magnitude.empty())
+      return fail(ErrorCode::kUnsupported, stored.magnitude.name, "this build takes no whole weights beside magnitudes");
+    const std::int64_t whole = pair.is_table() ? pair.base->shape.outputs : rows;
+    const std::int64_t each = pair.is_table() ? pair.base->shape.inputs : pair.columns();
+    stored.lies_turned ? expect_shape(stored.replacement, {each, whole}, pair) : expect_shape(stored.replacement, {whole, each}, pair);
+  }
+
+  static std::int64_t whole_rows_of(const StoredMatrix& stored) {
+    const StoredTensor& own = stored.replacement;
+    return own.empty() ? 0 : stored.lies_turned ? own.columns() : own.shape.front();
   }
 
   // Files that have lost tensors: of "blk.3.attn_q" what is there of "blk.2.attn_q".
@@ -168,7 +222,7 @@ class AdapterBuilder {
   }
   std::size_t replacement_bytes(const AdaptedPair& pair) const {
     const StoredTensor& own = pair.stored->replacement;
-    return own.empty() ? 0 : aligned(table_.packed_bytes(own.type, own.shape[0], own.shape[1]));
+    return own.empty() ? 0 : aligned(table_.packed_bytes(own.type, pair.base->shape.outputs, pair.base->shape.inputs));
   }
 
   std::size_t bytes() const {
@@ -269,6 +323,7 @@ class AdapterBuilder {
     const std::vector<float> added = stored.up_bias.empty() ? std::vector<float>() : values_of(stored.up_bias);
     const std::vector<float>& base = *pair.base->bias;
     bias.assign(static_cast<std::size_t>(pair.outputs()), 0.0F);
+    if (!whole.empty() && !base.empty()) adapter_->has_halves = true;
     for (std::int64_t output = 0; output < pair.outputs(); ++output) {
       const auto at = static_cast<std::size_t>(output);
       const auto row = static_cast<std::size_t>(pair.row(output));
@@ -294,12 +349,16 @@ class AdapterBuilder {
   }
 
   void fill_replacement(const AdaptedPair& pair, kernels::PackedMatrix& replacement) {
-    const StoredTensor& own = pair.stored->replacement;
+    const LinearShape& shape = pair.base->shape;
     std::byte* packed = take(replacement_bytes(pair));
-    const std::vector<std::byte> rows(own.bytes.begin(), own.bytes.end());  // at an address that its type allows
-    replacement = {.type = own.type, .outputs = own.shape[0], .inputs = own.shape[1], .data = packed, .number = pair.base->packed->number};
-    table_.pack(own.type, rows.data(), own.shape[0], own.shape[1], packed, 0, replacement.panels());
-    adapter_->parameters += own.shape[0] * own.shape[1];
+    const std::vector<std::byte> rows = whole_rows(*pair.stored, shape);
+    replacement = {.type = pair.stored->replacement.type,
+                   .outputs = shape.outputs,
+                   .inputs = shape.inputs,
+                   .data = packed,
+                   .number = pair.base->packed->number};
+    table_.pack(replacement.type, rows.data(), shape.outputs, shape.inputs, packed, 0, replacement.panels());
+    adapter_->parameters += shape.outputs * shape.inputs;
   }
 
   const StoredAdapter& stored_;

@@ -35,7 +35,7 @@ std::int64_t widest_of(std::span<const Product> products) {
 bool LowRank::puts_aside(const AdapterSet* set, const Product& product) {
   if (set == nullptr || !product.accumulate) return false;
   const AdaptedMatrix* matrix = set->whole(product.weights->number);
-  return matrix != nullptr && !matrix->magnitude.empty();
+  return matrix != nullptr && (!matrix->magnitude.empty() || matrix->replacement.inputs > 0);
 }
 
 const kernels::PackedMatrix* LowRank::replacement(const AdapterSet* set, const kernels::PackedMatrix& weights) {

@@ -18,8 +18,8 @@ class LowRank {
   // Both outlive it.
   LowRank(const kernels::KernelTable& table, kernels::ThreadTeam& team) : table_(table), team_(team) {}
 
-  // Before products of `rows` rows, which are those of the pass from first_row on: rows of the residual stream that a sum with magnitudes is
-  // to be added to are put aside.
+  // Before products of `rows` rows, which are those of the pass from first_row on: rows of the residual stream that something else than the
+  // base's product and what goes up is to be added to are put aside.
   void begin(std::span<const Product> products, std::int64_t rows, std::int64_t first_row, AdaptedRows& adapted) const;
   // What comes down of some rows of one adapter, of which row i reads x[i]; at most kMostRows. Any member of the team.
   static constexpr std::size_t kMostRows = kernels::kMostSums;

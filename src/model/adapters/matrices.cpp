@@ -94,7 +94,53 @@ class Collector {
   std::vector<ModelMatrix> all_;
 };
 
+class NormCollector {
+ public:
+  void add(const NormShape& shape, const NormWeights& weights) {
+    if (shape.kind != NormShape::Kind::kNone && weights.number > 0) all_.push_back({&shape, &weights});
+  }
+
+  void add_layer(const LayerShape& shape, const LayerWeights& layer) {
+    add(shape.attention_norm, layer.attention_norm);
+    add(shape.attention.query_norm, layer.attention.query_norm);
+    add(shape.attention.key_norm, layer.attention.key_norm);
+    add(shape.attention.value_norm, layer.attention.value_norm);
+    if (shape.attention.latent) {
+      add(shape.attention.latent->query_down_norm, layer.attention.latent.query_down_norm);
+      add(shape.attention.latent->norm, layer.attention.latent.norm);
+    }
+    if (shape.selective) add(shape.selective->norm, layer.selective.norm);
+    if (shape.delta) add(shape.delta->norm, layer.delta.norm);
+    add(shape.attention_post_norm, layer.attention_post_norm);
+    add(shape.feed_forward_norm, layer.feed_forward_norm);
+    if (shape.experts) {
+      add(shape.experts->router.norm, layer.experts.router_norm);
+      add(shape.experts->own_norm, layer.experts.own_norm);
+      add(shape.experts->post_norm, layer.experts.post_norm);
+      add(shape.experts->shared_post_norm, layer.experts.shared_post_norm);
+    }
+    add(shape.feed_forward_post_norm, layer.feed_forward_post_norm);
+    if (shape.learned_residual) add(shape.learned_residual->norm, layer.learned_residual.norm);
+    if (shape.mix) add(shape.mix->norm, layer.mix.norm);
+    if (shape.input) add(shape.input->post_norm, layer.input.post_norm);
+  }
+
+  std::vector<ModelNorm> take() { return std::move(all_); }
+
+ private:
+  std::vector<ModelNorm> all_;
+};
+
 }  // namespace
+
+std::vector<ModelNorm> norms_of(const ModelShape& model, const Weights& weights) {
+  NormCollector all;
+  all.add(model.input.norm, weights.embedding_norm);
+  if (model.layer_inputs) all.add(model.layer_inputs->norm, weights.layer_inputs.norm);
+  for (std::size_t i = 0; i < model.layers.size(); ++i) all.add_layer(model.layers[i], weights.layers[i]);
+  all.add(model.output.norm, weights.output_norm);
+  return all.take();
+}
 
 std::vector<ModelMatrix> matrices_of(const ModelShape& model, const Weights& weights) {
   Collector all;

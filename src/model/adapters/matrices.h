@@ -1,4 +1,4 @@
-// All matrices of a model that adapters may change.
+// All matrices and norms of a model that adapters may change.
 #pragma once
 
 #include "kernels/kernel_table.h"
@@ -20,7 +20,14 @@ struct ModelMatrix {
   const std::vector<float>* bias = nullptr;  // [outputs], or empty; null: none
 };
 
+struct ModelNorm {
+  const NormShape* shape = nullptr;
+  const NormWeights* weights = nullptr;
+};
+
 // Both outlive what is returned. Not among them: products that are no matrices.
 std::vector<ModelMatrix> matrices_of(const ModelShape& model, const Weights& weights);
+// Likewise.
+std::vector<ModelNorm> norms_of(const ModelShape& model, const Weights& weights);
 
 }  // namespace braid::model

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -29,15 +30,14 @@ class TensorNames {
       if (const auto own = table_name(name)) {
         module.stored.name = *own;
         all.push_back(std::move(module.stored));
-      } else if (const StoredTensor& whole = module.stored.replacement; whole.shape.size() == 1) {
-        fail(ErrorCode::kUnsupported, whole.name,
-             "is a norm's, and whole weights (modules_to_save) are taken of the embedding, the output and a head for classes only");
-        return {};
       } else {
         sizes.emplace(name, size_of(module.stored));
       }
     }
-    if (!sizes.empty()) place(sizes, all);
+    if (sizes.empty()) return all;
+    folder_ = base_.folder.empty() ? folder_like(base_.shape) : files::HfFolder::open(base_.folder);
+    for (const auto& module : sizes) hold_against_folder(module.first, modules_.at(module.first).stored);
+    place(sizes, all);
     return all;
   }
 
@@ -60,8 +60,27 @@ class TensorNames {
 
   static std::pair<std::int64_t, std::int64_t> size_of(const StoredMatrix& stored) {
     if (!stored.up.empty()) return {stored.up.shape[0], stored.down.shape[1]};
-    if (!stored.replacement.empty()) return {stored.replacement.shape.front(), stored.replacement.columns()};
+    const std::vector<std::int64_t>& whole = stored.replacement.shape;
+    if (!whole.empty()) return {whole.front(), whole.size() > 1 ? whole.back() : 0};
     return {stored.bias.shape.front(), 1};
+  }
+
+  // A file may hold a part of a module only, which says nothing of the others.
+  void hold_against_folder(const std::string& module, const StoredMatrix& stored) {
+    if (!folder_) return;  // which place() says
+    for (const auto& [tensor, ending] : {std::pair(&stored.replacement, ".weight"), {&stored.bias, ".bias"}}) {
+      const auto own = folder_->tensors().find(module + ending);
+      if (tensor->empty() || own == folder_->tensors().end() || tensor->shape == own->second.shape) continue;
+      fail(ErrorCode::kBadFile, tensor->name,
+           fmt::format("found shape [{}], expected [{}], as the base has it", fmt::join(tensor->shape, ", "),
+                       fmt::join(own->second.shape, ", ")));
+    }
+  }
+
+  static Result<files::HfFolder> folder_like(const ModelShape& shape) {
+    Result<std::string> config = config_like(shape);
+    if (!config) return config.error();
+    return files::HfFolder::of_config("a folder of the base", std::move(*config));
   }
 
   // Of all modules the one is named that cannot be placed alone.
@@ -92,25 +111,22 @@ class TensorNames {
       own.order = at.order;
       own.columns = at.columns;
       own.factors = at.factors;
+      own.plus = at.plus;
       own.across = at.across;
+      own.lies_turned = at.turned;
       all.push_back(std::move(own));
     }
   }
 
   Result<std::vector<ModulePlace>> places_of(const std::map<std::string, std::pair<std::int64_t, std::int64_t>>& sizes) const {
-    if (!base_.folder.empty()) {
-      const Result<files::HfFolder> folder = files::HfFolder::open(base_.folder);
-      if (!folder) return folder.error();
-      return place_modules(*folder, sizes);
-    }
-    const Result<std::string> config = config_like(base_.shape);
-    if (!config) return config.error();
-    return place_modules(files::HfFolder::of_config("a folder of the base", *config), sizes);
+    if (!folder_) return folder_.error();
+    return place_modules(*folder_, sizes);
   }
 
   const PeftConfig& config_;
   const AdaptedBase& base_;
   std::map<std::string, PeftModule> modules_;
+  Result<files::HfFolder> folder_ = Error{};  // the base, or what its folder would be
 };
 
 }  // namespace

@@ -28,7 +28,7 @@ struct StoredTensor {
   std::int64_t columns() const { return shape.back(); }
 };
 
-// What is said of one of the base's tensors, or of one of the matrices in it.
+// What is said of one of the base's tensors, matrices or norms, or of one of the matrices in it.
 struct StoredMatrix {
   std::string name;          // in the base's file, without ".weight"
   std::int32_t expert = -1;  // which of a tensor's matrices; -1: all of it
@@ -39,12 +39,14 @@ struct StoredMatrix {
   StoredTensor up_bias;      // [outputs], of the product, so that the scale is its, too
   StoredTensor magnitude;    // [outputs]
   StoredTensor bias;         // [outputs], instead of the base's
-  StoredTensor replacement;  // [outputs, inputs], likewise
+  StoredTensor replacement;  // [outputs, inputs], likewise; or a norm's weights
   // As GgufTensor's: of the above rows those that are the base's, in its order; its inputs; what rows are multiplied by.
   std::vector<std::int32_t> order = {};
   std::vector<std::int32_t> columns = {};
   std::vector<float> factors = {};
-  bool across = false;  // the base's matrix has these rows as its columns: heads' keys
+  float plus = 0.0F;         // likewise, what is added to a norm's weights
+  bool across = false;       // the base's matrix has these rows as its columns: heads' keys
+  bool lies_turned = false;  // whole weights are stored as [inputs, outputs]
 
   const std::string& said_by() const;  // a tensor's name, for messages
 };

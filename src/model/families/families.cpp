@@ -4,6 +4,7 @@
 #include "model/families/folder_decoder.h"
 #include "model/families/joined_rows.h"
 #include "model/families/latent_heads.h"
+#include "model/families/module_rows.h"
 
 #include <algorithm>
 #include <array>
@@ -134,23 +135,6 @@ Result<files::GgufContents> read_folder_with(const files::HfFolder& folder, cons
   return in.take();
 }
 
-// A module's rows, which nobody reads.
-class ModuleRows : public files::CodedRows {
- public:
-  ModuleRows(std::string name, std::int64_t rows) : name_(std::move(name)), rows_(rows) {}
-
-  const std::string& name() const { return name_; }
-  std::int64_t rows() const override { return rows_; }
-  bool has_values() const override { return false; }
-  void read(std::int64_t, float*) const override {}
-  void encode(std::int64_t, std::byte*) const override {}
-  std::vector<std::span<const std::byte>> other_bytes() const override { return {}; }
-
- private:
-  std::string name_;
-  std::int64_t rows_;
-};
-
 std::string without_weight(const std::string& name) { return name.ends_with(".weight") ? name.substr(0, name.size() - 7) : name; }
 
 // A module that makes keys and values of latents lies in two tensors, by heads (part_heads), of which that of the values knows it.
@@ -174,7 +158,14 @@ void add_places(const files::GgufTensor& tensor, std::vector<ModulePlace>& place
   if (module != nullptr && without_weight(tensor.name).ends_with(kLatentValues)) return add_heads(module->name(), tensor, places);
   const auto add = [&](const ModuleRows* rows, std::int32_t expert, const files::GgufTensor& own) {
     if (rows == nullptr) return;
-    places.push_back({rows->name(), without_weight(tensor.name), expert, own.order, own.columns, own.factors});
+    places.push_back({.module = rows->name(),
+                      .tensor = without_weight(tensor.name),
+                      .expert = expert,
+                      .order = own.order,
+                      .columns = own.columns,
+                      .factors = own.factors,
+                      .plus = own.plus,
+                      .turned = rows->is_turned()});
   };
   add(module, -1, tensor);
   const auto* joined = dynamic_cast<const JoinedRows*>(tensor.coded.get());

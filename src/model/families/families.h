@@ -29,11 +29,13 @@ struct ModulePlace {
   std::int32_t expert = -1;                            // which of the tensor's matrices; -1: all of it
   std::vector<std::int32_t> order = {}, columns = {};  // as GgufTensor's
   std::vector<float> factors = {};
+  float plus = 0.0F;    // to be added to every value of a vector
   bool across = false;  // the matrix has the module's rows as columns
+  bool turned = false;  // the folder has the module's inputs as rows
 };
 
-// Of modules of that many [rows, columns], by their names in the folder, of which nothing but config.json need be there. kBadFile,
-// kUnsupported: the folder cannot be read, or something else than rows in another order is made of a module.
+// Of modules of that many [rows, columns], of norms [values, 0], by their names in the folder, of which nothing but config.json need be there.
+// kBadFile, kUnsupported: the folder cannot be read, or something else than rows in another order is made of a module.
 Result<std::vector<ModulePlace>> place_modules(const files::HfFolder& folder,
                                                const std::map<std::string, std::pair<std::int64_t, std::int64_t>>& modules);
 

@@ -203,7 +203,7 @@ void FolderReader::add_stand(const std::string& name, const Stand& stand) {
   files::GgufTensor& tensor = tensors_[name];
   if (tensor.name.empty()) tensor.type = static_cast<std::uint32_t>(kernels::WeightType::kF32);
   tensor.name = name;
-  tensor.shape = {stand.columns, stand.rows->rows()};
+  tensor.shape = stand.columns > 0 ? std::vector{stand.columns, stand.rows->rows()} : std::vector{stand.rows->rows()};
   tensor.bytes = {};
   tensor.coded = stand.rows;
 }
@@ -327,9 +327,11 @@ void FolderReader::squeeze(std::string_view part) {
 }
 
 void FolderReader::transpose(std::string_view part) {
-  for (const std::string& name : of_part(part))
-    if (const files::GgufTensor& tensor = tensors_.at(name); tensor.shape.size() == 2 && !tensor.coded)
-      put_transposed(std::move(*extract(name)));
+  for (const std::string& name : of_part(part)) {
+    files::GgufTensor& tensor = tensors_.at(name);
+    if (const auto* module = dynamic_cast<const ModuleRows*>(tensor.coded.get())) tensor.coded = module->turned();
+    if (tensor.shape.size() == 2 && !tensor.coded) put_transposed(std::move(*extract(name)));
+  }
 }
 
 void FolderReader::join_heads(std::string_view from, std::string_view part, std::int32_t layers, std::int32_t heads) {

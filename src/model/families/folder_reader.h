@@ -5,6 +5,7 @@
 #include "files/gguf.h"
 #include "files/hf_folder.h"
 #include "model/families/folder_config.h"
+#include "model/families/module_rows.h"
 #include "model/prequantized/coded_matrix.h"
 
 #include <cstdint>
@@ -37,10 +38,10 @@ class FolderReader {
  public:
   using Names = std::span<const std::pair<std::string_view, std::string_view>>;
 
-  // Weights whose rows stand in the place of the folder's, by their names: where these come to lie is what is wanted.
+  // Weights whose rows stand in the place of the folder's, by their names.
   struct Stand {
-    std::shared_ptr<const files::CodedRows> rows;
-    std::int64_t columns = 0;
+    std::shared_ptr<const ModuleRows> rows;
+    std::int64_t columns = 0;  // 0: it is a vector
   };
   using Stands = std::map<std::string, Stand>;
 
