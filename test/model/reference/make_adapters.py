@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """Writes adapters of tiny models (make_folders.py) and what PEFT computes with them in float32.
 
-    python3 make_adapters.py FOLDERS OUT        (needs torch, transformers 5, safetensors; with peft it is used, otherwise the weights
-                                                 are merged by its formulas, and reference.json says so)
+    python3 make_adapters.py FOLDERS OUT [WORD]        (needs torch, transformers 5, peft, safetensors; those alone whose names have the word)
 
 <name>/adapter_config.json, adapter_model.safetensors   the adapter of the folder that reference.json names
 <name>/reference.json                                   input_ids, last_logits, 24 greedy tokens and their margins
@@ -13,14 +12,11 @@ import json
 import sys
 from pathlib import Path
 
+import peft
 import torch
 import transformers as T
+from adapter_files import randomise, save
 from safetensors.torch import load_file
-
-try:
-    import peft
-except ImportError:
-    peft = None
 
 VOCAB, PROMPT, STEPS, LEAST_MARGIN = 120, 40, 24, 6e-3
 
@@ -37,6 +33,13 @@ CASES = {
     "turned": ("gpt2", dict(r=4, lora_alpha=8, target_modules=["c_attn", "c_fc", "c_proj"], fan_in_fan_out=True)),
     "biases": ("qwen2-window", dict(r=4, lora_alpha=8, target_modules=["q_proj", "k_proj"], bias="lora_only")),
     "grouped": ("falcon", dict(r=4, lora_alpha=8, target_modules=["query_key_value", "dense"])),
+    "saved-norms": ("qwen3", dict(r=4, lora_alpha=8, target_modules=["q_proj"], modules_to_save=["norm"])),
+    "saved-projections": ("mistral", dict(r=4, lora_alpha=8, target_modules=["v_proj"], modules_to_save=["q_proj", "o_proj", "down_proj"])),
+    "saved-plus-one": ("gemma3", dict(r=4, lora_alpha=8, target_modules=["gate_proj"],
+                                      modules_to_save=["post_feedforward_layernorm", "k_norm", "up_proj"])),
+    "saved-turned": ("gpt2", dict(r=4, lora_alpha=8, target_modules=["c_attn"], fan_in_fan_out=True, modules_to_save=["c_fc", "ln_1"])),
+    "saved-joined": ("phi3", dict(r=4, lora_alpha=8, target_modules=["o_proj"], modules_to_save=["qkv_proj", "gate_up_proj"])),
+    "saved-latents": ("deepseek-v3", dict(r=4, lora_alpha=8, target_modules=["o_proj"], modules_to_save=["kv_b_proj", "kv_a_layernorm"])),
     "windows": ("gemma3", dict(r=4, lora_alpha=8, use_dora=True, target_modules=["q_proj", "v_proj", "gate_proj"])),
 }
 
@@ -54,22 +57,6 @@ def reference(model):
     return {"input_ids": ids, "last_logits": [round(x, 7) for x in last.tolist()], "greedy": sequence[PROMPT:], "margins": margins}
 
 
-def randomise(adapted, seed):
-    torch.manual_seed(seed)
-    with torch.no_grad():
-        for name, p in adapted.named_parameters():
-            if "lora_magnitude" in name:
-                p.mul_(1 + 0.2 * torch.randn_like(p))
-            elif "lora_A" in name or "lora_embedding_A" in name:
-                p.normal_(0, 1 / p.shape[-1] ** 0.5)
-            elif "lora_B" in name or "lora_embedding_B" in name:
-                p.normal_(0, 0.3)
-            elif "modules_to_save" in name:
-                p.add_(0.1 * torch.randn_like(p))
-            elif p.requires_grad:  # biases
-                p.add_(0.2 * torch.randn_like(p))
-
-
 def load(folder):
     return T.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
 
@@ -80,27 +67,21 @@ def write(out, name, base, found, by):
 
 def main():
     folders, out = Path(sys.argv[1]), Path(sys.argv[2])
-    print("peft", getattr(peft, "__version__", None), "transformers", T.__version__)
-    if peft is None:
-        sys.exit("peft is missing")
     for name, (base, options) in CASES.items():
+        if len(sys.argv) > 3 and sys.argv[3] not in name:
+            continue
         try:
             for seed in range(1, 40):
                 model = load(folders / base)
                 adapted = peft.get_peft_model(model, peft.LoraConfig(task_type="CAUSAL_LM", **options)).eval()
-                randomise(adapted, seed)
+                randomise(adapted, seed, biases=0.2)
                 found = reference(adapted)
                 if min(found["margins"]) >= LEAST_MARGIN:
                     break
             else:
                 print(name, "all seeds give near ties")
                 continue
-            (out / name).mkdir(parents=True, exist_ok=True)
-            adapted.save_pretrained(out / name)
-            config = json.loads((out / name / "adapter_config.json").read_text())
-            config["base_model_name_or_path"] = base
-            (out / name / "adapter_config.json").write_text(json.dumps(config, indent=1) + "\n")
-            (out / name / "README.md").unlink(missing_ok=True)
+            save(adapted, out / name, base)
             write(out, name, base, found, f"peft {peft.__version__}, transformers {T.__version__}")
             print(name, "seed", seed, sorted(load_file(out / name / "adapter_model.safetensors"))[:4])
         except Exception as error:  # the others are wanted all the same

@@ -13,6 +13,7 @@ from pathlib import Path
 import peft
 import torch
 import transformers as T
+from adapter_files import randomise, save
 from safetensors.torch import load_file
 
 L = dict(r=4, lora_alpha=8)
@@ -38,20 +39,6 @@ CASES = {
 def load(folder, classes):
     kind = T.AutoModelForSequenceClassification if classes else T.AutoModel
     return kind.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager", **({"num_labels": classes} if classes else {})).eval()
-
-
-def randomise(adapted, seed):
-    torch.manual_seed(seed)
-    with torch.no_grad():
-        for name, p in adapted.named_parameters():
-            if "lora_magnitude" in name:
-                p.mul_(1 + 0.2 * torch.randn_like(p))
-            elif "lora_A" in name or "lora_embedding_A" in name:
-                p.normal_(0, 1 / p.shape[-1] ** 0.5)
-            elif "lora_B" in name or "lora_embedding_B" in name:
-                p.normal_(0, 0.3)
-            elif p.requires_grad:
-                p.add_(0.1 * torch.randn_like(p))
 
 
 def pooling_of(folder):
@@ -84,13 +71,8 @@ def main():
             torch.manual_seed(7)  # a head that the base has not
             task = {"task_type": "SEQ_CLS"} if classes else {"task_type": "FEATURE_EXTRACTION"}
             adapted = peft.get_peft_model(load(encoders / base, classes), peft.LoraConfig(**task, **options)).eval()
-            randomise(adapted, 3)
-            (out / name).mkdir(parents=True, exist_ok=True)
-            adapted.save_pretrained(out / name, save_embedding_layers=False)
-            config = json.loads((out / name / "adapter_config.json").read_text())
-            config["base_model_name_or_path"] = base
-            (out / name / "adapter_config.json").write_text(json.dumps(config, indent=1) + "\n")
-            (out / name / "README.md").unlink(missing_ok=True)
+            randomise(adapted, 3, biases=0.1)
+            save(adapted, out / name, base, save_embedding_layers=False)
             texts = [{"ids": t["ids"], "types": t["types"], **value_of(adapted, encoders / base, t["ids"], t["types"], classes)}
                      for t in json.loads((encoders / base / "reference.json").read_text())]
             (out / name / "reference.json").write_text(json.dumps({"base": base, "by": by, "texts": texts}) + "\n")
