@@ -8,6 +8,7 @@
 #include "sched/scheduler.h"
 #include "store/block_store.h"
 
+#include <algorithm>
 #include <bit>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -16,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -41,6 +43,36 @@ struct ChatHabits {
 };
 
 inline constexpr int kTurns = 4;
+
+// A model whose steps have taken this long or that, so that the scheduler cuts prompts into slices of all sizes.
+class RandomPace final : public step::StepExecutor {
+ public:
+  RandomPace(step::StepExecutor& model, std::uint32_t seed) : model_(model), random_(seed) {}
+
+  void execute(const step::StepPlan& plan, step::StepResult& result) override {
+    model_.execute(plan, result);
+    std::int32_t tokens = 0;
+    for (const step::StepRow& row : plan.rows) {
+      tokens += row.count;
+      if (row.input == step::RowInput::kTokens) slices_.insert(row.count);
+    }
+    if (left_-- == 0) {
+      left_ = static_cast<int>(random_() % 8);
+      tokens_per_ms_ = 1.0 + static_cast<double>(random_() % 60);
+    }
+    result.seconds = 1e-3 * std::max(tokens, 1) / tokens_per_ms_;
+  }
+
+  // The lengths of all slices that there were. When no step is out.
+  const std::set<std::int32_t>& slices() const { return slices_; }
+
+ private:
+  step::StepExecutor& model_;
+  std::mt19937 random_;
+  int left_ = 0;
+  double tokens_per_ms_ = 1.0;
+  std::set<std::int32_t> slices_;
+};
 
 class Chats {
  public:
@@ -73,6 +105,7 @@ class Chats {
     options.state_interval = 32;
     options.blocks = blocks;
     options.prefix_cache = prefix_cache;
+    if (prefix_cache) options.prefill_slice_ms = 1;  // RandomPace
     return options;
   }
 
@@ -81,10 +114,12 @@ class Chats {
     return hold(chats, options, loop, nullptr);
   }
 
-  // All of them at once. `stats` is then what the scheduler counted.
+  // All of them at once; with a prefix cache their prompts are cut at random. `stats` is then what the scheduler counted, and `slices` are
+  // the lengths that there were.
   std::vector<std::vector<ChatTurn>> hold(int chats, const SchedulerOptions& options, boost::asio::io_context& loop,
                                           store::BlockStore* store) {
-    Scheduler scheduler(loop, *model_, options, store);
+    RandomPace paced(*model_, next_seed());
+    Scheduler scheduler(loop, options.prefix_cache ? static_cast<step::StepExecutor&>(paced) : *model_, options, store);
     std::vector<std::vector<ChatTurn>> held(static_cast<std::size_t>(chats));
     int left = chats;
     for (int i = 0; i < chats; ++i)
@@ -92,13 +127,15 @@ class Chats {
                             boost::asio::detached);
     loop.run();
     stats = scheduler.stats();
+    slices = paced.slices();
     return held;
   }
 
   // As the choices of one request.
   std::vector<ChatTurn> ask_at_once(std::size_t count, const std::vector<TokenId>& prompt, const SchedulerOptions& options) {
     boost::asio::io_context loop;
-    Scheduler scheduler(loop, *model_, options, nullptr);
+    RandomPace paced(*model_, next_seed());
+    Scheduler scheduler(loop, paced, options, nullptr);
     std::vector<ChatTurn> answers(count);
     std::size_t left = count;
     for (ChatTurn& answer : answers) boost::asio::co_spawn(loop, choice(scheduler, prompt, answer, left), boost::asio::detached);
@@ -108,9 +145,15 @@ class Chats {
   }
 
   EngineStats stats;
+  std::set<std::int32_t> slices;
   ChatHabits habits;
 
  private:
+  std::uint32_t next_seed() {
+    trace_.emplace(__FILE__, __LINE__, "slices by seed " + std::to_string(++seed_));
+    return seed_;
+  }
+
   static boost::asio::awaitable<void> choice(Scheduler& scheduler, const std::vector<TokenId>& prompt, ChatTurn& answer,
                                              std::size_t& left) {
     const Speculation nothing;
@@ -180,6 +223,8 @@ class Chats {
   }
 
   std::unique_ptr<model::LanguageModel> model_;
+  std::uint32_t seed_ = 0;                     // of the last slices
+  std::optional<testing::ScopedTrace> trace_;  // names it in what fails
 };
 
 inline void expect_same(const std::vector<std::vector<ChatTurn>>& one, const std::vector<std::vector<ChatTurn>>& other,

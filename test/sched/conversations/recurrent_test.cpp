@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <numeric>
+#include <set>
 
 namespace braid::sched::test {
 namespace {
@@ -36,12 +37,15 @@ TEST_P(RecurrentChats, AreTheSameBitsHoweverTheyAreSliced) {
   Chats chats(GetParam());
   const auto cold = chats.hold(8, chats.options(false, Chats::kMostBlocks));
   const model::KvGroups& groups = chats.model().kv_groups();
-  for (const std::int32_t tokens : {9, 17, 31}) {
+  std::set<std::int32_t> slices;
+  for (const std::int32_t tokens : {9, 17, 64}) {
     SchedulerOptions options = chats.options(true, tokens == 17 ? 24 * groups.count() + 6 * groups.states.blocks() : Chats::kMostBlocks);
     options.max_batch = 8;
     options.max_batch_tokens = tokens;
     expect_same(cold, chats.hold(8, options), "in slices");
+    slices.merge(chats.slices);
   }
+  EXPECT_GT(slices.size(), 15U);
 }
 
 TEST_P(RecurrentChats, ChoicesOfOnePromptForkItsState) {
