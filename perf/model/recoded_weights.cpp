@@ -1,6 +1,7 @@
 #include "perf/model/recoded_weights.h"
 
 #include "kernels/encode.h"
+#include "model/tensor_reader.h"
 
 #include <algorithm>
 #include <utility>
@@ -73,7 +74,7 @@ WantedType all_as(WeightType type) {
 
 WeightType rotated(const PackedMatrix& matrix, bool feed_forward) {
   const bool fits = matrix.inputs % kernels::weight_format(WeightType::kRotated8)->block_values == 0;
-  return matrix.type == WeightType::kQ8_0 && feed_forward && fits ? WeightType::kRotated8 : matrix.type;
+  return model::rotates(matrix.type) && feed_forward && fits ? WeightType::kRotated8 : matrix.type;
 }
 
 Result<model::Weights> recoded_weights(const model::Weights& weights, const WantedType& wanted, const kernels::KernelTable& table,

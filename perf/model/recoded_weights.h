@@ -27,7 +27,7 @@ Result<model::Weights> recoded_weights(const model::Weights& weights, const Want
 // All matrices as fitting_type(type).
 WantedType all_as(kernels::WeightType type);
 
-// What serving makes of a model with --fast-weights (model::Packing): rotated ones where a feed-forward network has Q8_0.
+// What serving makes of a model with --fast-weights (model::Packing): rotated ones where a feed-forward network has a scale for 32 weights.
 kernels::WeightType rotated(const kernels::PackedMatrix& matrix, bool feed_forward);
 
 }  // namespace braid::perf

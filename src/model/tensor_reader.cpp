@@ -1,6 +1,7 @@
 #include "model/tensor_reader.h"
 
 #include "files/gguf_tensor_type.h"
+#include "kernels/weight_block.h"
 #include "model/row_encoding.h"
 
 #include <algorithm>
@@ -151,6 +152,11 @@ void TensorReader::bias(const LinearShape& shape, std::vector<float>& out) {
   for (std::int64_t i = 0; !all.empty() && i < shape.outputs; ++i) out.push_back(all[static_cast<std::size_t>(shape.stored_row(i))]);
 }
 
+bool rotates(kernels::WeightType type) {
+  const kernels::BlockForm* form = kernels::block_form(type);
+  return form != nullptr && form->codes.summing == kernels::Summing::kBlock;
+}
+
 // Rows that a type's blocks do not divide keep their own type.
 kernels::WeightType TensorReader::packed_type(const files::GgufTensor& tensor, const LinearShape& shape) const {
   using kernels::WeightType;
@@ -159,7 +165,9 @@ kernels::WeightType TensorReader::packed_type(const files::GgufTensor& tensor, c
   const auto stored = static_cast<WeightType>(tensor.type);
   const bool is_float = tensor.coded || stored == WeightType::kF32 || stored == WeightType::kF16 || stored == WeightType::kBF16;
   const WeightType type = is_float && float_type_ && fits(*float_type_) ? *float_type_ : stored;
-  const bool rotated = type == WeightType::kQ8_0 && rotate_ && shape.rotation == Rotation::kAllowed && fits(WeightType::kRotated8);
+  // Floats that are to have fewer bits than 8 (--quantize) are not given more.
+  const bool may_rotate = is_float ? type == WeightType::kQ8_0 : rotates(type);
+  const bool rotated = may_rotate && rotate_ && shape.rotation == Rotation::kAllowed && fits(WeightType::kRotated8);
   return rotated ? WeightType::kRotated8 : type;
 }
 

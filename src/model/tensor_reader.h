@@ -21,6 +21,9 @@ namespace braid::model {
 // How a matrix is used. Of one in products, a rank has the outputs of its share; any row of the other may be looked up.
 enum class ReadBy { kProducts, kRows };
 
+// Whether stored feed-forward matrices of `type` are packed rotated where that is wanted (Packing::rotated): types with a scale for 32 inputs.
+bool rotates(kernels::WeightType type);
+
 // The first failure is kept in error(); later calls do no harm.
 class TensorReader {
  public:

@@ -23,8 +23,8 @@ namespace braid::model {
 // How matrices are packed.
 struct Packing {
   std::optional<kernels::WeightType> float_type;  // what F32, F16 and BF16 matrices are packed as; their own type otherwise
-  // Feed-forward matrices that would be packed as Q8_0 are rotated and rounded to 8 bits again (WeightType::kRotated8), with one scale for
-  // 512 inputs instead of 32: faster, and farther from what the file says (perf/accuracy.md).
+  // Feed-forward matrices with a scale for 32 inputs are rotated and rounded to 8 bits again (WeightType::kRotated8), with one for 512:
+  // faster for many rows, and farther from what the file says (perf/accuracy.md).
   bool rotated = false;
   Share share = {};  // whose outputs are packed
   Stage stage = {};  // whose layers are

@@ -98,6 +98,52 @@ TEST(Weights, FeedForwardMatricesArePackedRotatedWhereThatIsWanted) {
   }
 }
 
+TEST(Weights, AllTypesWithAScaleFor32ArePackedRotatedWhereThatIsWanted) {
+  using kernels::WeightType;
+  kernels::ThreadTeam team(1);
+  const kernels::KernelTable& table = kernels::best_kernel_table();
+  std::vector<float> values(96 * 64);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = 0.01F * static_cast<float>(i * i % 97) - 0.4F;
+  for (const WeightType type : {WeightType::kQ8_0, WeightType::kQ4_0, WeightType::kQ4_1, WeightType::kQ5_0, WeightType::kQ5_1,
+                                WeightType::kIQ4_NL, WeightType::kMXFP4}) {
+    SCOPED_TRACE(kernels::weight_format(type)->name);
+    const std::size_t row_bytes = kernels::stored_row_bytes(*kernels::weight_format(type), 64);
+    TinyModel tiny;
+    TinyModel::Tensor& up = tiny.tensors["blk.0.ffn_up.weight"];
+    up.type = static_cast<std::uint32_t>(type);
+    up.bytes.resize(96 * row_bytes);
+    for (std::size_t row = 0; row < 96; ++row) kernels::encode_row(type, values.data() + row * 64, 64, up.bytes.data() + row * row_bytes);
+    const files::GgufFile file = tiny.file();
+    const ModelShape model = describe_model(file).value();
+    const auto packed_up = [&](const Weights& weights) { return weights.layers.front().feed_forward.up.matrix; };
+    EXPECT_EQ(packed_up(load_weights(file, model, 64, table, team, {}).value()).type, type);
+    const Weights weights = load_weights(file, model, 64, table, team, {}, {.float_type = {}, .rotated = true}).value();
+    ASSERT_EQ(packed_up(weights).type, WeightType::kRotated8);
+    EXPECT_EQ(check_weights(file, model, 64, table, {.float_type = {}, .rotated = true}).value().packed_bytes, weights.packed_bytes);
+    std::vector<float> stored(64), expected(64), found(64);
+    std::vector<std::byte> encoded(kernels::stored_row_bytes(*kernels::weight_format(WeightType::kRotated8), 64));
+    for (const std::int64_t row : {0, 17, 95}) {
+      kernels::dequantize_row(type, up.bytes.data() + static_cast<std::size_t>(row) * row_bytes, 64, stored.data());
+      kernels::encode_row(WeightType::kRotated8, stored.data(), 64, encoded.data());
+      kernels::dequantize_row(WeightType::kRotated8, encoded.data(), 64, expected.data());
+      table.unpack_row(packed_up(weights), row, found.data());
+      EXPECT_EQ(found, expected);
+    }
+  }
+}
+
+// They are floats in the file: 8 bits would be more than was asked for.
+TEST(Weights, QuantisedToFewerBitsThanRotatedOnesStaySo) {
+  const TinyModel tiny;
+  const files::GgufFile file = tiny.file();
+  const ModelShape model = describe_model(file).value();
+  kernels::ThreadTeam team(1);
+  const Weights weights =
+      load_weights(file, model, 64, kernels::best_kernel_table(), team, {}, {.float_type = kernels::WeightType::kQ4_0, .rotated = true})
+          .value();
+  EXPECT_EQ(weights.layers.front().feed_forward.up.matrix.type, kernels::WeightType::kQ4_0);
+}
+
 // GPT-2's queries, keys and values lie in one tensor, and so do their biases.
 TEST(Weights, SeveralInOneTensorAreTakenApart) {
   const files::GgufFile file = files::GgufFile::open(BRAID_SOURCE_DIR "/test/model/reference/gpt2.gguf").value();

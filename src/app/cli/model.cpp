@@ -17,7 +17,7 @@ void add_model_options(CLI::App& app, ModelOptions& options) {
                      "Rounds F32, F16 and BF16 weights while loading, without a search for scales: q8_0, q6_k, q5_k, q4_k or q4_0")
       ->excludes(arithmetic);
   app.add_flag("--fast-weights", options.fast_weights,
-               "Feed-forward weights of Q8_0 are rotated and rounded again: faster with avx512 and amx, and less exact");
+               "Feed-forward weights with a scale for 32 values are rotated and rounded to 8 bits: faster with avx512 and amx, less exact");
   add_integer(app, "--block-size", options.block_size, 8, 64, "Tokens of one KV block: 8, 16, 32 or 64")
       ->check(CLI::IsMember({"8", "16", "32", "64"}));
   add_integer(app, "--threads", options.threads, 0, 1024, "Compute threads; 0: one for each usable CPU");
