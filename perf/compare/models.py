@@ -4,10 +4,10 @@
     perf/compare/models.py --braid build/release/perf/model/model_bench --peer 'llama.cpp=DIR/llama-batched-bench' \\
       --peer 'ik_llama.cpp=DIR/llama-batched-bench -rtr' --kernels build/release/perf/kernels/bench_kernels MODEL.gguf ...
 
-A peer is its name and the command of its benchmark. All sides: a prompt of 512 alone, the second one of a process, since the first
-one pays for touching memory; and sequences with a prompt of 128 that each generate tokens, keys and values of 16 bits (braid's own type, bf16
-with AMX and f16 without; the peers' f16), no HTTP. With --kernels each round also reads memory, about as much as the file has: one row's share
-of that rate is printed, its bytes being those of the weights that a step reads.
+A peer is its name and the command of its benchmark; braid's may have options, too (--isa avx2). All sides: a prompt of 512 alone, the second
+one of a process, since the first one pays for touching memory; and sequences with a prompt of --prompt tokens that each generate tokens, keys
+and values of 16 bits (braid's own type, bf16 with AMX and f16 without; the peers' f16), no HTTP. With --kernels each round also reads
+memory, about as much as the file has: one row's share of that rate is printed, its bytes being those of the weights that a step reads.
 """
 import argparse
 import json
@@ -29,8 +29,8 @@ def name_of(rows):
 
 
 def braid(options, model):
-    report = run([options.braid, model, "--threads", str(options.threads), "--repeat", "1", "--tokens", str(options.tokens), "--rows",
-                  ",".join(map(str, options.rows)) or "0", "--prefill", "0" if options.no_prefill else "512"])
+    report = run([*options.braid.split(), model, "--threads", str(options.threads), "--repeat", "1", "--prompt", str(options.prompt), "--tokens",
+                  str(options.tokens), "--rows", ",".join(map(str, options.rows)) or "0", "--prefill", "0" if options.no_prefill else "512"])
     report = json.loads(report)
     rates = report["tokens_per_second"]
     figures = {} if options.no_prefill else {PREFILL: rates["prefill_512"]}
@@ -40,15 +40,16 @@ def braid(options, model):
 
 def peer(command, options, model):
     """Both peers print a table whose columns are PP, TG, B, N_KV, T_PP, S_PP, T_TG, S_TG, T, S."""
+    context = max(1024, max([*options.rows, 1]) * (options.prompt + options.tokens))
     batched = lambda prompt, tokens, rows: re.findall(
         r"^\|\s*\d+ \|\s*\d+ \|\s*(\d+) \|\s*\d+ \|\s*[\d.]+ \|\s*([\d.]+) \|\s*[\d.]+ \|\s*([\d.]+) \|",
-        run([*command.split(), "-m", model, "-t", str(options.threads), "-c", str(max([*options.rows, 4]) * (128 + options.tokens)), "-b", "2048", "-ub", "512",
+        run([*command.split(), "-m", model, "-t", str(options.threads), "-c", str(context), "-b", "2048", "-ub", "512",
              "-npp", str(prompt), "-ntg", str(tokens), "-npl", ",".join(map(str, rows))], errors=subprocess.STDOUT), re.MULTILINE)
     figures = {}
     if not options.no_prefill:
         figures[PREFILL] = float(batched("512,512", 1, [1])[1][1])
     if options.rows:
-        figures.update({name_of(int(rows)): float(rate) for rows, _, rate in batched(128, options.tokens, options.rows)})
+        figures.update({name_of(int(rows)): float(rate) for rows, _, rate in batched(options.prompt, options.tokens, options.rows)})
     return figures
 
 
@@ -88,6 +89,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rows", type=lambda text: [int(rows) for rows in text.split(",") if rows], default=[1, 8, 32, 64])
+    parser.add_argument("--prompt", type=int, default=128, help="of each row")
     parser.add_argument("--tokens", type=int, default=64, help="that each row generates")
     parser.add_argument("--no-prefill", action="store_true")
     parser.add_argument("models", nargs="+")
