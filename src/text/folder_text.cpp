@@ -1,6 +1,7 @@
 #include "text/folder_text.h"
 
 #include "text/tokenizer/tokenizer.h"
+#include "text/vocabulary_files.h"
 
 #include <array>
 #include <fmt/format.h>
@@ -83,7 +84,7 @@ void add_sampling(const JsonValue& generation, Metadata& metadata) {
   }
 }
 
-// tokenizer.json, or where there is none a file of SentencePiece or tiktoken.
+// tokenizer.json, or where there is none a file of SentencePiece or tiktoken, or a vocabulary and its merges.
 Result<void> add_tokenizer(const files::HfFolder& folder, Metadata& metadata) {
   constexpr std::array kFiles = {std::pair{"tokenizer.json", kTokenizerJsonKey},  std::pair{"tokenizer.model", kTokenizerModelKey},
                                  std::pair{"spiece.model", kTokenizerModelKey},   std::pair{"sentencepiece.bpe.model", kTokenizerModelKey},
@@ -93,6 +94,12 @@ Result<void> add_tokenizer(const files::HfFolder& folder, Metadata& metadata) {
     if (!text) return text.error();
     if (!*text) continue;
     metadata.emplace_back(std::string(key), std::move(**text));
+    return {};
+  }
+  auto made = tokenizer_json_of(folder);
+  if (!made) return made.error();
+  if (*made) {
+    metadata.emplace_back(std::string(kTokenizerJsonKey), std::move(**made));
     return {};
   }
   return Error{ErrorCode::kUnsupported,

@@ -2,6 +2,7 @@
 #include "text/folder_text.h"
 
 #include "support/folder.h"
+#include "support/test_data.h"
 #include "text/codec.h"
 #include "text/ggml_tokenizer.h"
 #include "text/tokenizer/tokenizer.h"
@@ -10,6 +11,7 @@
 #include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <iterator>
 
 namespace braid::text {
 namespace {
@@ -106,6 +108,71 @@ TEST_F(FolderText, WithoutTokenizerJsonAnotherFileOfTheTokenizerCounts) {
   const auto tokenizer = Tokenizer::from_gguf(files::GgufFile::from_contents(std::move(contents)));
   ASSERT_FALSE(tokenizer);
   EXPECT_THAT(tokenizer.error().message, HasSubstr("tokenizer.model is no file of SentencePiece"));
+}
+
+// What older code saves of GPT-2's and Qwen 2's tokenizers, as InternVL's folders have it.
+TEST_F(FolderText, AVocabularyAndItsMergesAreATokenizer) {
+  std::filesystem::remove(folder_ / "tokenizer.json");
+  write("config.json", R"({"model_type": "llama"})");
+  write("vocab.json", R"({"a": 0, "b": 1, "ab": 2, "\u0120": 3, "\"": 4, "1": 5, "11": 6, "\"\"": 7})");
+  write("merges.txt", "#version: 0.2\na b\r\n1 1\n\" \"\n");
+  write("added_tokens.json", R"({"</s>": 8, "<img>": 9})");
+  const std::string added =
+      R"("added_tokens_decoder": {"10": {"content": "<tool>", "special": false}, "8": {"content": "</s>", "special": true},
+      "9": {"content": "<img>", "special": true}}, "eos_token": "</s>")";
+  write("tokenizer_config.json", R"({"tokenizer_class": "Qwen2Tokenizer", )" + added + "}");
+  const EncodeOptions special{.add_special = true, .parse_special = true};
+  EXPECT_THAT(codec()->encode("ab<img>b\"\" 11<tool></s>", special).value(), ElementsAre(2, 9, 1, 7, 3, 5, 5, 10, 8));
+  EXPECT_THAT(codec()->end_of_generation(), ElementsAre(8));
+  write("tokenizer_config.json", R"({"tokenizer_class": "GPT2TokenizerFast", )" + added + "}");
+  EXPECT_THAT(codec()->encode("11", special).value(), ElementsAre(6));
+  write("tokenizer_config.json", R"({"tokenizer_class": "CodeGenTokenizer"})");
+  EXPECT_THAT(error(), HasSubstr("of the class \"CodeGenTokenizer\" vocab.json and merges.txt are not read"));
+  write("tokenizer_config.json", R"({"tokenizer_class": "GPT2Tokenizer", "added_tokens_decoder": {"x": {}}})");
+  EXPECT_THAT(error(), HasSubstr("'added_tokens_decoder' has the entry 'x'"));
+  write("tokenizer_config.json", R"({"tokenizer_class": "GPT2Tokenizer"})");
+  write("vocab.json", "[]");
+  EXPECT_THAT(error(), HasSubstr("vocab.json: is not a JSON object"));
+  write("vocab.json", "{}");
+  write("added_tokens.json", R"({"<x>": "y"})");
+  EXPECT_THAT(error(), HasSubstr("added_tokens.json: has an id that is no number"));
+}
+
+// The texts of a vocabulary that llama.cpp publishes, through the files that transformers' older code writes.
+TEST_F(FolderText, AKnownVocabularyAndItsMergesEncodeAsItsGgufFileDoes) {
+  const auto path = braid::test::test_data("models/vocab/ggml-vocab-qwen2.gguf");
+  if (!path) GTEST_SKIP() << "BRAID_TEST_DATA is not set";
+  const files::GgufFile file = files::GgufFile::open(*path).value();
+  const auto list = [&](const char* key) { return std::get<std::vector<std::string>>(std::get<files::GgufArray>(*file.find(key)).items); };
+  const std::vector<std::string> tokens = list("tokenizer.ggml.tokens");
+  constexpr std::size_t kRanks = 151643;
+  std::string vocabulary, added, merges = "#version: 0.2\n";
+  const auto quoted = [](const std::string& text) {
+    std::string out = "\"";
+    for (const char c : text) out += (c == '"' || c == '\\' ? "\\" : "") + std::string(1, c);
+    return out + '"';
+  };
+  for (std::size_t id = 0; id < tokens.size(); ++id) {
+    std::string& into = id < kRanks ? vocabulary : added;
+    into += (into.empty() ? "" : ",") + quoted(tokens[id]) + ":" + std::to_string(id);
+  }
+  for (const std::string& merge : list("tokenizer.ggml.merges")) merges += merge + "\n";
+  std::filesystem::remove(folder_ / "tokenizer.json");
+  write("vocab.json", "{" + vocabulary + "}");
+  write("merges.txt", merges);
+  write("added_tokens.json", "{" + added + "}");
+  write("tokenizer_config.json", R"({"tokenizer_class": "Qwen2Tokenizer"})");
+  const auto own = codec();
+  const auto other = Tokenizer::from_gguf(file).value();
+  std::ifstream in(*path + ".inp", std::ios::binary);
+  const std::string texts{std::istreambuf_iterator<char>(in), {}};
+  constexpr std::string_view kBetween = "\n__ggml_vocab_test__\n";
+  for (std::size_t at = 0; at < texts.size();) {
+    const std::size_t end = std::min(texts.find(kBetween, at), texts.size());
+    const std::string text = texts.substr(at, end - at);
+    EXPECT_EQ(own->encode(text, {}).value(), other.encode(text, {})) << text;
+    at = end + kBetween.size();
+  }
 }
 
 TEST_F(FolderText, ADamagedTokenizerIsTold) {
