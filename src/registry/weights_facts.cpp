@@ -127,7 +127,9 @@ Result<WeightsFacts> read_folder(const std::string& path) {
   if (!folder) return folder.error();
   const Result<Value> config = parse_json(folder->config(), path + "/config.json");
   if (!config) return config.error();
-  const Value* inner = config->find("text_config");
+  const Value* inner = nullptr;  // of the language model, where there is something beside it
+  for (const std::string_view name : {"text_config", "llm_config", "language_config"})
+    if (inner == nullptr) inner = config->find(name);
   const Value& shape = inner != nullptr && inner->get_if<ValueDict>() != nullptr ? *inner : *config;
   WeightsFacts read;
   ModelFacts& facts = read.facts;
@@ -150,9 +152,11 @@ Result<WeightsFacts> read_folder(const std::string& path) {
   read.chat_template = std::move(*text);
   facts.has_template = !read.chat_template.empty();
   const std::string kind = first_of_list(*config, "architectures");
-  const bool answers = kind.ends_with("ForCausalLM") || kind.ends_with("ForConditionalGeneration") || kind.ends_with("LMHeadModel");
+  const bool sees = config->find("vision_config") != nullptr;
+  const bool answers = inner != nullptr || sees || kind.ends_with("ForCausalLM") || kind.ends_with("ForConditionalGeneration") ||
+                       kind.ends_with("LMHeadModel");
   add_once(facts.able, answers ? "completion" : "embedding");
-  if (config->find("vision_config") != nullptr) add_once(facts.able, "vision");
+  if (sees) add_once(facts.able, "vision");
   add_template_abilities(read.chat_template, facts);
   return read;
 }

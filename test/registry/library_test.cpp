@@ -1,10 +1,12 @@
 // Models that come, go and are found again, whatever has become of the database.
 #include "registry/library.h"
 
+#include "files/safetensors.h"
 #include "registry/database.h"
 #include "registry/folder_watch.h"
 #include "registry/found_models.h"
 #include "registry/small_models.h"
+#include "registry/weights_facts.h"
 #include "support/folder.h"
 
 #include <atomic>
@@ -50,6 +52,25 @@ TEST(Library, AModelIsThereWithAllThatItsWeightsSay) {
   EXPECT_THAT(entry->model.facts.able, ElementsAre("completion", "tools", "thinking"));
   EXPECT_EQ(read_file(entry->model.path), small_gguf(64, "{% if tools %}<think>"));
   EXPECT_EQ(entry->files.size(), 2U);
+}
+
+// Language models with eyes, in configurations that keep the text's part under one name or another, or beside the rest.
+TEST(Library, FoldersOfModelsThatSeeAnswer) {
+  const test::Folder folder;
+  const std::vector<std::byte> weights = files::write_safetensors({});
+  const auto facts_of = [&](const std::string& config) {
+    write_file(folder / "config.json", config);
+    write_file(folder / "model.safetensors", {reinterpret_cast<const char*>(weights.data()), weights.size()});
+    return read_weights(folder.path()).value().facts;
+  };
+  const ModelFacts own = facts_of(R"({"model_type":"internvl_chat","architectures":["InternVLChatModel"],"vision_config":{},)"
+                                  R"("llm_config":{"max_position_embeddings":32768,"hidden_size":896}})");
+  EXPECT_EQ(own.context, 32768);
+  EXPECT_EQ(own.embedding, 896);
+  EXPECT_THAT(own.able, ElementsAre("completion", "vision"));
+  EXPECT_THAT(facts_of(R"({"model_type":"minicpmv","architectures":["MiniCPMV"],"vision_config":{},"hidden_size":8})").able,
+              ElementsAre("completion", "vision"));
+  EXPECT_THAT(facts_of(R"({"model_type":"bert","architectures":["BertModel"]})").able, ElementsAre("embedding"));
 }
 
 TEST(Library, IsFilteredAndSaysWhatIsNear) {
