@@ -54,6 +54,8 @@ struct PictureRules {
 
 inline constexpr PictureRules::Channels kClipMean = {0.48145466F, 0.4578275F, 0.40821073F};
 inline constexpr PictureRules::Channels kClipDeviation = {0.26862954F, 0.26130258F, 0.27577711F};
+inline constexpr PictureRules::Channels kImageNetMean = {0.485F, 0.456F, 0.406F};
+inline constexpr PictureRules::Channels kImageNetDeviation = {0.229F, 0.224F, 0.225F};
 inline constexpr PictureRules::Channels kHalf = {0.5F, 0.5F, 0.5F};
 
 // Adds a tile of a picture's values: all of it, or the part of `size` at a place.

@@ -145,6 +145,8 @@ Result<Settings> Settings::read(std::string_view preprocessor, std::string_view 
 }
 
 std::string Settings::processor_class() const {
+  // Its folders name CLIP's class, which its own code does not ask.
+  if (model.text("model_type", "") == "internvl_chat") return "InternVLChat";
   std::string name = pictures.text("image_processor_type", pictures.text("feature_extractor_type", ""));
   for (const std::string_view ending : {"Fast", "Pil"})
     if (name.ends_with(ending)) name.resize(name.size() - ending.size());

@@ -15,7 +15,7 @@ const picture = `data:image/png;base64,${readFileSync(path.join(images, "picture
 
 // What the models' chat templates write in the place of an image.
 const placeholders = {
-  llava: "<image>", "llava-next": "<image>", "llava-onevision": "<image>", internvl: "<IMG_CONTEXT>", pixtral: "[IMG]", mistral3: "[IMG]",
+  llava: "<image>", "llava-next": "<image>", "llava-onevision": "<image>", internvl: "<IMG_CONTEXT>", "internvl-chat": "<image>", pixtral: "[IMG]", mistral3: "[IMG]",
   "qwen2-vl": "<|vision_start|><|image_pad|><|vision_end|>", "qwen2.5-vl": "<|vision_start|><|image_pad|><|vision_end|>",
   "qwen3-vl": "<|vision_start|><|image_pad|><|vision_end|>", "qwen3.5": "<|vision_start|><|image_pad|><|vision_end|>", "kimi-k2.5": "<image>",
   idefics3: "<image>", smolvlm: "<image>", gemma3: "<start_of_image>", gemma4: "<image_soft_token>", "gemma4-small": "<image_soft_token>",

@@ -256,6 +256,33 @@ TEST(Processors, OfSeveralImagesOneVisionShowsEachAsAWhole) {
   EXPECT_EQ(whole->pixels.values, overview);
 }
 
+// InternVL's own folders say in config.json whether pictures are cut, and whether a small one of the whole follows.
+TEST(Processors, OfInternVlsOwnFoldersCutAsConfigured) {
+  const auto made = [](const std::string& more) {
+    return make_family(Settings::read("", "",
+                                      R"({"model_type":"internvl_chat","force_image_size":56,"downsample_ratio":0.5,)"
+                                      R"("vision_config":{"image_size":448,"patch_size":14})" +
+                                          more + "}")
+                           .value());
+  };
+  const Picture wide = Picture::empty(100, 300);
+  const auto tiles = [&](const std::string& more, ImageDetail detail = ImageDetail::kAuto) {
+    const Result<Family> family = made(more);
+    const Prepared prepared = family->processor->prepare(wide, {.detail = detail}).value();
+    EXPECT_EQ(prepared.pixels.vectors, static_cast<std::int32_t>(prepared.pixels.tiles.size()) * 4);
+    return prepared.pixels.tiles.size();
+  };
+  const std::string cut = R"(,"dynamic_image_size":true,"max_dynamic_patch":3)";
+  EXPECT_EQ(tiles(""), 1U);
+  EXPECT_EQ(tiles(cut), 3U);
+  EXPECT_EQ(tiles(cut + R"(,"use_thumbnail":true)"), 4U);
+  EXPECT_EQ(tiles(cut + R"(,"use_thumbnail":true)", ImageDetail::kLow), 1U);
+  EXPECT_EQ(tiles(cut + R"(,"min_dynamic_patch":4)"), 1U) << "no grid";
+  const Result<Family> padded = made(R"(,"pad2square":true)");
+  ASSERT_FALSE(padded);
+  EXPECT_NE(padded.error().message.find("pad2square"), std::string::npos);
+}
+
 Picture photo() { return decode(test::picture_file("photo.jpg")).value(); }
 
 TEST(Resizing, OfAPartIsAsOfTheWhole) {

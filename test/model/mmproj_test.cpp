@@ -3,6 +3,7 @@
 #include "kernels/select.h"
 #include "model/folder_models.h"
 #include "model/image_models.h"
+#include "model/images/patch_grid.h"
 
 #include <cmath>
 #include <cstring>
@@ -130,6 +131,25 @@ std::vector<TowerFile> tower_files() {
         {"attention.projection_layer", "attn_out"},
         {"lambda_1", "ls1.weight"},
         {"lambda_2", "ls2.weight"},
+        {"mlp.fc1", "ffn_up"},
+        {"mlp.fc2", "ffn_down"}},
+       {}},
+      {"internvl-chat",
+       "internvl",
+       {{"vision_model.", "v."},
+        {"mlp1.", "mm.model.mlp."},
+        {"embeddings.class_embedding", "class_embd"},
+        {"embeddings.patch_embedding", "patch_embd"},
+        {"embeddings.position_embedding", "position_embd.weight"},
+        {"encoder.layers.", "blk."},
+        {"norm1", "ln1"},
+        {"norm2", "ln2"},
+        {"attn.qkv", "attn_qkv"},
+        {"attn.proj", "attn_out"},
+        {"attn.q_norm", "attn_q_norm"},
+        {"attn.k_norm", "attn_k_norm"},
+        {"ls1", "ls1.weight"},
+        {"ls2", "ls2.weight"},
         {"mlp.fc1", "ffn_up"},
         {"mlp.fc2", "ffn_down"}},
        {}},
@@ -301,6 +321,15 @@ bool add_changed(files::GgufContents& contents, const TowerFile& made, const Tow
   if (name == "mm.soft_emb_norm.weight") {
     for (float& value : values) value += 1.0F;
     add_floats(contents, name, stored.shape, values);
+    return true;
+  }
+  if (name == "v.position_embd.weight" && made.folder == "internvl-chat") {  // for tiles of the size that the folder is read with
+    constexpr std::int32_t kSide = 4;
+    const auto width = static_cast<std::ptrdiff_t>(shape.encoder.width);
+    const std::vector<float> places = cubic_places(std::span(values).subspan(static_cast<std::size_t>(width)), width, kSide, kSide);
+    values.resize(static_cast<std::size_t>(width));
+    values.insert(values.end(), places.begin(), places.end());
+    add_floats(contents, name, {1 + kSide * kSide, width}, values);
     return true;
   }
   if (name != "v.patch_embd.weight") return false;

@@ -10,7 +10,7 @@ namespace braid::images {
 
 Result<Family> make_family(const Settings& settings) {
   using Make = Result<Family> (*)(const Settings&);
-  constexpr std::array<std::pair<std::string_view, Make>, 16> kKnown = {{
+  constexpr std::array<std::pair<std::string_view, Make>, 17> kKnown = {{
       {"CLIPImageProcessor", make_clip},
       {"SiglipImageProcessor", make_clip},
       {"LlavaImageProcessor", make_clip},
@@ -19,6 +19,7 @@ Result<Family> make_family(const Settings& settings) {
       {"Idefics3ImageProcessor", make_idefics3},
       {"SmolVLMImageProcessor", make_idefics3},
       {"GotOcr2ImageProcessor", make_internvl},
+      {"InternVLChat", make_internvl_chat},
       {"PixtralImageProcessor", make_pixtral},
       {"Qwen2VLImageProcessor", make_qwen_vl},
       {"Gemma3ImageProcessor", make_gemma3},

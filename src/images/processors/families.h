@@ -20,6 +20,7 @@ Result<Family> make_llava_next(const Settings& settings);       // with its tile
 Result<Family> make_llava_onevision(const Settings& settings);  // likewise, with fewer vectors where they would be very many
 Result<Family> make_idefics3(const Settings& settings);         // SmolVLM too
 Result<Family> make_internvl(const Settings& settings);
+Result<Family> make_internvl_chat(const Settings& settings);  // as its own code does it
 Result<Family> make_pixtral(const Settings& settings);  // Mistral 3 too
 Result<Family> make_qwen_vl(const Settings& settings);  // 2, 2.5, 3
 Result<Family> make_gemma3(const Settings& settings);

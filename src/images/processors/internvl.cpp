@@ -16,6 +16,7 @@ struct InternVl {
   std::int32_t least_tiles = 1;
   std::int32_t most_tiles = 12;
   std::int32_t vectors = 256;  // of a tile
+  bool overview = true;        // behind several tiles
   std::string mark;
 };
 
@@ -31,11 +32,13 @@ class InternVlProcessor final : public Processor {
       const Result<Picture> work = resized(picture, {shape_.tile.height * grid.rows, shape_.tile.width * grid.columns}, rules_.kernel);
       if (!work) return work.error();
       add_tiles(out.pixels, rules_, *work, shape_.tile);
-      out.pixels.overview = grid.count();
+      if (shape_.overview) out.pixels.overview = grid.count();
     }
-    const Result<Picture> overview = resized(picture, shape_.tile, rules_.kernel);
-    if (!overview) return overview.error();
-    add_tile(out.pixels, rules_, *overview);
+    if (grid.count() == 1 || shape_.overview) {
+      const Result<Picture> whole_picture = resized(picture, shape_.tile, rules_.kernel);
+      if (!whole_picture) return whole_picture.error();
+      add_tile(out.pixels, rules_, *whole_picture);
+    }
     out.pixels.vectors = static_cast<std::int32_t>(out.pixels.tiles.size()) * shape_.vectors;
     out.text = "<img>" + repeated(shape_.mark, out.pixels.vectors) + "</img>";
     return out;
@@ -47,10 +50,8 @@ class InternVlProcessor final : public Processor {
 };
 
 // Patches of a tile, of which squares become one vector each; 256 where the model says nothing.
-std::int32_t vectors_of_tile(const Section& model) {
-  const Section vision = model.member("vision_config");
-  const std::optional<Size> image = vision.size("image_size");
-  const std::optional<Size> patch = vision.size("patch_size");
+std::int32_t vectors_of_tile(const Section& model, std::optional<Size> image) {
+  const std::optional<Size> patch = model.member("vision_config").size("patch_size");
   if (!image || !patch) return model.count("image_seq_length", 256);
   const double ratio = model.number("downsample_ratio").value_or(0.5);
   const auto scaled = [ratio](std::int32_t patches) { return static_cast<std::int32_t>(patches * ratio); };
@@ -68,10 +69,31 @@ Result<Family> make_internvl(const Settings& settings) {
   // Tiles are made whatever "crop_to_patches" says: InternVL's processor asks for them.
   shape.least_tiles = pictures.count("min_patches", 1, 64);
   shape.most_tiles = pictures.count("max_patches", 12, 64);
-  shape.vectors = settings.words.count("image_seq_length", vectors_of_tile(settings.model));
+  shape.vectors =
+      settings.words.count("image_seq_length", vectors_of_tile(settings.model, settings.model.member("vision_config").size("image_size")));
   shape.mark = settings.vector_mark("<IMG_CONTEXT>");
   const std::string mark = shape.mark;
   return Family{std::make_unique<InternVlProcessor>(*rules, std::move(shape)), {mark, mark}};
+}
+
+// Pillow resizes, whatever the folder's preprocessor_config.json names; tiles are as config.json says.
+Result<Family> make_internvl_chat(const Settings& settings) {
+  Result<PictureRules> rules = PictureRules::read(settings.pictures, {Kernel::kPillowBicubic, kImageNetMean, kImageNetDeviation, true});
+  if (!rules) return rules.error();
+  rules->kernel = Kernel::kPillowBicubic;
+  const Section& model = settings.model;
+  if (model.flag("pad2square", false))
+    return Error{ErrorCode::kUnsupported, "pad2square is set, which this build does not do to images", ""};
+  InternVl shape;
+  shape.tile = model.size("force_image_size").value_or(model.member("vision_config").size("image_size").value_or(Size{224, 224}));
+  const bool cuts = model.flag("dynamic_image_size", false);
+  shape.least_tiles = cuts ? model.count("min_dynamic_patch", 1, 64) : 1;
+  shape.most_tiles = cuts ? model.count("max_dynamic_patch", 6, 64) : 1;
+  shape.overview = model.flag("use_thumbnail", false);
+  shape.vectors = vectors_of_tile(model, shape.tile);
+  shape.mark = settings.vector_mark("<IMG_CONTEXT>");
+  const std::string mark = shape.mark;
+  return Family{std::make_unique<InternVlProcessor>(*rules, std::move(shape)), {"<image>", mark}};
 }
 
 }  // namespace braid::images

@@ -88,7 +88,7 @@ std::optional<std::string> text_name(std::string_view name) {
   for (const std::string_view wrapper : {"model.language_model.", "language_model.", "llm."}) {
     if (!name.starts_with(wrapper)) continue;
     name.remove_prefix(wrapper.size());
-    const bool bare = !name.starts_with("model.") && !name.starts_with("lm_head");
+    const bool bare = !name.starts_with("model.") && !name.starts_with("lm_head.") && !name.starts_with("output.");
     return bare ? "model." + std::string(name) : std::string(name);
   }
   constexpr std::string_view kTextModel = "model.text_model.";  // Idefics 3's

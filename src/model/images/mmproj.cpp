@@ -226,8 +226,20 @@ void finish_idefics3(Mmproj& in) {
   in.tower.connector.dense.push_back({in.linear("mm.model.fc"), EncoderActivation::kNone});
 }
 
+// Of the larger tower (InternViT 6B) no key tells, but its norms have no biases.
 void finish_internvl(Mmproj& in) {
   in.tower.encoder.activation = EncoderActivation::kGelu;
+  const bool rms = !in.has("v.blk.0.ln1.bias");
+  in.tower.encoder.norms_all_heads = in.has("v.blk.0.attn_q_norm.weight");
+  for (std::size_t i = 0; i < in.tower.encoder.layers.size(); ++i) {
+    const std::string own = fmt::format("v.blk.{}.", i);
+    EncoderLayer& layer = in.tower.encoder.layers[i];
+    layer.before_attention = in.norm(own + "ln1", rms);
+    layer.before_feed_forward = in.norm(own + "ln2", rms);
+    if (!in.tower.encoder.norms_all_heads) continue;
+    layer.query_norm = in.norm(own + "attn_q_norm", rms);
+    layer.key_norm = in.norm(own + "attn_k_norm", rms);
+  }
   in.tower.connector.side = side_of(in, "projector.scale_factor", 2);
   in.tower.connector.after = in.norm("mm.model.mlp.0");
   in.add_products("mm.model.mlp.1", "mm.model.mlp.3");
@@ -403,7 +415,7 @@ constexpr std::array kKinds = std::to_array<Kind>({
     {"gemma3", finish_gemma3},
     {"gemma4v", finish_gemma4, true, true},
     {"idefics3", finish_idefics3},
-    {"internvl", finish_internvl},
+    {"internvl", finish_internvl, false, true},
     {"kimik25", finish_kimi},
     {"lfm2", finish_lfm2},
     {"minicpmv4_6", finish_minicpm},

@@ -23,6 +23,7 @@ constexpr std::array kTowerFamilies = std::to_array<std::pair<std::string_view, 
     {"idefics3", idefics3_tower},
     {"smolvlm", idefics3_tower},
     {"internvl", internvl_tower},
+    {"internvl_chat", internvl_chat_tower},
     {"lfm2_vl", lfm2_vl_tower},
     {"minicpmv4_6", minicpm_v_tower},
     {"minicpmv", minicpm_v_resampler_tower},
@@ -124,7 +125,7 @@ std::int64_t patches_of_side(const TowerShape& tower, TowerFolder& in, std::int6
 }
 
 std::int64_t feature_layers(TowerFolder& in, std::int64_t layers, std::int64_t fallback) {
-  const std::vector<std::int64_t> asked = in.whole.counts({"vision_feature_layer"}, fallback, -kMostLayers, kMostLayers);
+  const std::vector<std::int64_t> asked = in.whole.counts({"vision_feature_layer", "select_layer"}, fallback, -kMostLayers, kMostLayers);
   if (asked.size() > 1) in.whole.fail(ErrorCode::kUnsupported, "vision_feature_layer names several layers");
   const std::int64_t kept = asked.front() < 0 ? layers + 1 + asked.front() : asked.front();
   if (kept < 1 || kept > layers) in.whole.fail(ErrorCode::kBadFile, fmt::format("vision_feature_layer is {} of {}", asked.front(), layers));

@@ -48,6 +48,7 @@ TowerShape gemma3_tower(TowerFolder& in);
 TowerShape gemma4_tower(TowerFolder& in);
 TowerShape idefics3_tower(TowerFolder& in);  // also SmolVLM
 TowerShape internvl_tower(TowerFolder& in);
+TowerShape internvl_chat_tower(TowerFolder& in);  // as its own code has it
 TowerShape kimi_k25_tower(TowerFolder& in);
 TowerShape lfm2_vl_tower(TowerFolder& in);
 TowerShape minicpm_v_tower(TowerFolder& in);            // 4.6

@@ -251,6 +251,74 @@ def internvl(out):
          lambda n: A + [tid("<img>")] + [ctx] * n + [tid("</img>")] + Z, ctx, proc)
 
 
+def internvl_tiles(im, size, least, most):
+    """What the model's own code shows: the grid whose ratio is nearest, larger ones where the picture is large, and the whole behind it."""
+    ratio, best = im.width / im.height, (float("inf"), 1, 1)
+    for tiles in range(least, most + 1):
+        for columns in (c for c in range(1, tiles + 1) if tiles % c == 0):
+            off = abs(ratio - columns / (tiles // columns))
+            if off < best[0] or (off == best[0] and im.width * im.height > 0.5 * size * size * tiles):
+                best = (off, tiles // columns, columns)
+    rows, columns = best[1:]
+    work = im.resize((columns * size, rows * size), Image.BICUBIC)
+    tiles = [work.crop((x * size, y * size, (x + 1) * size, (y + 1) * size)) for y in range(rows) for x in range(columns)]
+    tiles += [im.resize((size, size), Image.BICUBIC)] if len(tiles) > 1 else []
+    mean, deviation = torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.229, 0.224, 0.225])
+    bytes_of = lambda t: torch.frombuffer(bytearray(t.tobytes()), dtype=torch.uint8).reshape(size, size, 3)
+    return torch.stack([((bytes_of(t) / 255 - mean) / deviation).permute(2, 0, 1) for t in tiles])
+
+
+INTERN_NAMES = [("vision_tower.", "vision_model."), ("embeddings.cls_token", "embeddings.class_embedding"),
+                ("embeddings.patch_embeddings.projection", "embeddings.patch_embedding"), ("position_embeddings", "position_embedding"),
+                ("encoder.layer.", "encoder.layers."), ("attention.projection_layer", "attn.proj"), ("attention.q_norm", "attn.q_norm"),
+                ("attention.k_norm", "attn.k_norm"), ("layernorm_before", "norm1"), ("layernorm_after", "norm2"), ("lambda_1", "ls1"),
+                ("lambda_2", "ls2"), ("multi_modal_projector.layer_norm", "mlp1.0"), ("multi_modal_projector.linear_1", "mlp1.1"),
+                ("multi_modal_projector.linear_2", "mlp1.3"), ("model.embed_tokens", "model.tok_embeddings"), ("self_attn.o_proj", "attention.wo"),
+                ("mlp.gate_proj", "feed_forward.w1"), ("mlp.up_proj", "feed_forward.w3"), ("mlp.down_proj", "feed_forward.w2"),
+                ("input_layernorm", "attention_norm"), ("post_attention_layernorm", "ffn_norm"), ("lm_head", "output")]
+
+
+def internvl_chat(out):
+    """As InternVL 2 with InternLM 2 names it, which transformers has no class for: of that model what InternVL and Llama compute."""
+    torch.manual_seed(31)
+    ctx = tid("<IMG_CONTEXT>")
+    own = dict(hidden_size=36, intermediate_size=40, num_hidden_layers=4, num_attention_heads=3)
+    vis = T.InternVLVisionConfig(**own, image_size=[70, 70], patch_size=[14, 14], norm_type="rms_norm", use_qk_norm=True, attention_bias=False)
+    cfg = T.InternVLConfig(vision_config=vis, text_config=T.LlamaConfig(**B), image_token_id=ctx, image_seq_length=4, downsample_ratio=0.5,
+                           vision_feature_layer=-2)
+    m = rnd(T.InternVLForConditionalGeneration(cfg))
+    ids = lambda n: A + [tid("<img>")] + [ctx] * n + [tid("</img>")] + Z
+    px = torch.stack([value_of(t, 56, 56) for t in range(3)])
+    cases = {"synthetic": case(m, {"pixel_values": px}, ids, ctx, {"tiles": [[56, 56]] * 3, "grid": [1, 2], "overview": 2}),
+             "picture": case(m, {"pixel_values": internvl_tiles(picture(), 56, 1, 6)}, ids, ctx, {})}
+    save(out, "internvl-chat", m, cases)
+    d = out / "internvl-chat"
+    tensors = load_file(d / "model.safetensors")
+    for layer in range(4):
+        of = f"vision_tower.encoder.layer.{layer}.attention."
+        tensors[f"vision_model.encoder.layers.{layer}.attn.qkv.weight"] = torch.cat([tensors.pop(f"{of}{p}_proj.weight") for p in "qkv"])
+    for layer in range(2):
+        of = f"language_model.model.layers.{layer}."
+        q, k, v = (tensors.pop(f"{of}self_attn.{p}_proj.weight").reshape(2, -1, 8, 32) for p in "qkv")  # by heads of keys
+        tensors[of + "attention.wqkv.weight"] = torch.cat([q, k, v], 1).reshape(-1, 32)
+    for theirs, own_name in INTERN_NAMES:
+        tensors = {k.replace(theirs, own_name): v for k, v in tensors.items()}
+    save_file({k: v.contiguous() for k, v in tensors.items()}, d / "model.safetensors", {"format": "pt"})
+    text = {k: B[k] for k in ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads",
+                              "max_position_embeddings", "bos_token_id", "eos_token_id", "pad_token_id", "tie_word_embeddings")}
+    text |= {"model_type": "internlm2", "architectures": ["InternLM2ForCausalLM"], "hidden_act": "silu", "bias": False, "rms_norm_eps": 1e-6,
+             "rope_theta": 10000.0, "rope_scaling": None, "attn_implementation": "eager"}
+    vision = own | {"model_type": "intern_vit_6b", "architectures": ["InternVisionModel"], "image_size": 70, "patch_size": 14, "hidden_act": "gelu",
+                    "norm_type": "rms_norm", "qk_normalization": True, "qkv_bias": False, "layer_norm_eps": 1e-6, "num_channels": 3}
+    config = {"model_type": "internvl_chat", "architectures": ["InternVLChatModel"], "downsample_ratio": 0.5, "dynamic_image_size": True,
+              "force_image_size": 56, "llm_config": text, "max_dynamic_patch": 6, "min_dynamic_patch": 1, "pad2square": False, "ps_version": "v2",
+              "select_layer": -2, "template": "internlm2-chat", "use_thumbnail": True, "vision_config": vision}
+    json.dump(config, open(d / "config.json", "w"), indent=2)
+    json.dump({"crop_size": 448, "do_center_crop": True, "do_normalize": True, "do_resize": True, "feature_extractor_type": "CLIPFeatureExtractor",
+               "image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225], "resample": 3, "size": 448},
+              open(d / "preprocessor_config.json", "w"), indent=2)
+
+
 def row_ids(columns):
     def ids(n):
         out = list(A)
@@ -419,7 +487,7 @@ def minicpm(out):
     both(out, "minicpm-v", m, kw, {"tiles": [[h, w]]}, plain, IMG)
 
 
-JOBS = [llava, llava_next, llava_onevision, gemma3, idefics3, lambda o: idefics3(o, "smolvlm"), internvl, pixtral, mistral3, qwen2_vl, qwen25_vl,
+JOBS = [llava, llava_next, llava_onevision, gemma3, idefics3, lambda o: idefics3(o, "smolvlm"), internvl, internvl_chat, pixtral, mistral3, qwen2_vl, qwen25_vl,
         qwen3_vl, lfm2_vl, qwen35, kimi, gemma4, gemma4_small, minicpm]
 
 def again(out, name, proc, words):
