@@ -69,6 +69,21 @@ class OtherNames {
     joined.bytes = sources_.back()->bytes();
     tensors_[name] = std::move(joined);
   }
+  // Of [matrices, rows, columns] in two bytes each.
+  void turn(const std::string& name) {
+    files::SafeTensor tensor = stored().at(name);
+    const auto rows = static_cast<std::size_t>(tensor.shape[1]);
+    const auto columns = static_cast<std::size_t>(tensor.shape[2]);
+    std::vector<std::byte> bytes(tensor.bytes.size());
+    for (std::size_t i = 0; i < bytes.size() / 2; ++i) {
+      const std::size_t place = i / (rows * columns) * (rows * columns) + i % columns * rows + i / columns % rows;
+      std::copy_n(tensor.bytes.begin() + static_cast<std::ptrdiff_t>(2 * i), 2, bytes.begin() + static_cast<std::ptrdiff_t>(2 * place));
+    }
+    std::swap(tensor.shape[1], tensor.shape[2]);
+    sources_.push_back(files::owned_bytes(std::move(bytes), name));
+    tensor.bytes = sources_.back()->bytes();
+    tensors_[name] = std::move(tensor);
+  }
   std::string config() const { return from_.config(); }
   std::string part_of_config(const char* name) const {
     simdjson::dom::parser parser;
@@ -175,6 +190,14 @@ TEST(InternVlLayouts, OfInternLm2GiveTheBitsOfLlama) {
   const Pixels pixels = read_image_reference("internvl-chat").pixels;
   EXPECT_EQ(vectors_of(theirs, pixels), vectors_of(own, pixels));
   EXPECT_EQ(logits_of(theirs), logits_of(own));
+}
+
+// The hub's files have experts' inputs first.
+TEST(QwenVlLayouts, OfExpertsTurnedRoundGiveTheSameBits) {
+  const files::HfFolder theirs = files::HfFolder::open(image_model_path("qwen3-vl-moe")).value();
+  OtherNames made("qwen3-vl-moe");
+  for (const auto& [name, tensor] : made.stored()) name.find("mlp.experts") != std::string::npos ? made.turn(name) : made.keep(name, name);
+  EXPECT_EQ(logits_of(made.finish(made.config())), logits_of(theirs));
 }
 
 }  // namespace

@@ -23,6 +23,6 @@ extern const Family kApertus, kArcee, kBaichuan, kFalconH1, kLfm2Moe, kMamba2, k
     kDots1, kErnie45, kErnie45Moe, kExaone, kExaone4, kFalcon, kFlexOlmo, kGemma, kGemma2, kGemma3, kGemma3n, kGemma4, kGlm4, kGlm4Moe,
     kGpt2, kGptJ, kGptNeox, kGptOss, kGranite, kGraniteHybrid, kGraniteMoe, kHunyuan, kHunyuanMoe, kInternLm2, kLfm2, kLlama, kMinicpm,
     kMinicpm3, kMiniMaxM2, kMistral3, kMpt, kNemotron, kNemotronHMoe, kOlmo, kOlmo2, kOlmoe, kPhi2, kPhi3, kPhiMoe, kQwen2, kQwen2Moe,
-    kQwen2Vl, kQwen3, kQwen35, kQwen35Moe, kQwen3Moe, kQwen3Next, kQwen3Vl, kSeedOss, kSmolLm3, kStableLm, kStarcoder2;
+    kQwen2Vl, kQwen3, kQwen35, kQwen35Moe, kQwen3Moe, kQwen3Next, kQwen3Vl, kQwen3VlMoe, kSeedOss, kSmolLm3, kStableLm, kStarcoder2;
 
 }  // namespace braid::model

@@ -1,7 +1,8 @@
 // The language models of Qwen2-VL, Qwen2.5-VL and Qwen3-VL: Qwen 2 and Qwen 3, whose rotary positions follow the rows and columns of pictures.
 #include "model/families/family.h"
-#include "model/families/folder_decoder.h"
+#include "model/families/folder_experts.h"
 #include "model/families/gguf_decoder.h"
+#include "model/families/gguf_experts.h"
 #include "model/families/picture_sections.h"
 
 #include <algorithm>
@@ -49,6 +50,12 @@ ModelShape describe_qwen3vl(GgufKeys& keys) {
   return model;
 }
 
+ModelShape describe_qwen3vl_moe(GgufKeys& keys) {
+  ModelShape model = describe_qwen3vl(keys);
+  add_experts(keys, model, {.normalised = true});
+  return model;
+}
+
 void set_picture_sections(FolderReader& in, const PictureSections& usual) {
   std::vector<std::uint64_t> sections(usual.begin(), usual.end());
   for (const std::string_view name : {"rope_parameters", "rope_scaling"})
@@ -72,9 +79,34 @@ void translate_qwen3vl(FolderReader& in) {
   set_picture_sections(in, {24, 20, 20});
 }
 
+// The hub's files have the experts' matrices as [inputs, outputs], transformers' own as [outputs, inputs].
+void turn_experts(FolderReader& in, std::string_view part, std::int64_t inputs) {
+  for (const std::string& name : in.of_part(part)) {
+    files::GgufTensor tensor = std::move(*in.extract(name));
+    const bool lies = tensor.shape.size() == 3 && tensor.shape[0] != inputs && tensor.shape[1] == inputs && !tensor.coded;
+    lies ? in.put_transposed(std::move(tensor)) : in.put(std::move(tensor));
+  }
+}
+
+constexpr std::pair<std::string_view, std::string_view> kExpertNames[] = {{"mlp.experts.gate_up_proj", "ffn_gate_up_exps.weight"},
+                                                                          {"mlp.experts.down_proj", "ffn_down_exps.weight"}};
+
+void translate_qwen3vl_moe(FolderReader& in) {
+  require_activation(in, {"silu"});
+  const FolderSize size = translate_decoder(in, kExpertNames);
+  set_picture_sections(in, {24, 20, 20});
+  translate_expert_keys(in);
+  translate_router(in, true);
+  turn_experts(in, "ffn_gate_up_exps", size.embedding);
+  turn_experts(in, "ffn_down_exps", in.config.count({"moe_intermediate_size"}, 768, 1, 1 << 20));
+  split_experts(in, "ffn_gate_up_exps", "ffn_gate_exps", "ffn_up_exps");
+  join_experts(in, size);
+}
+
 }  // namespace
 
 const Family kQwen2Vl = {"qwen2vl", describe_qwen2vl, {"qwen2_vl_text", "qwen2_vl", "qwen2_5_vl_text", "qwen2_5_vl"}, translate_qwen2vl};
 const Family kQwen3Vl = {"qwen3vl", describe_qwen3vl, {"qwen3_vl_text", "qwen3_vl"}, translate_qwen3vl};
+const Family kQwen3VlMoe = {"qwen3vlmoe", describe_qwen3vl_moe, {"qwen3_vl_moe_text", "qwen3_vl_moe"}, translate_qwen3vl_moe};
 
 }  // namespace braid::model

@@ -406,6 +406,15 @@ def qwen3_vl(out):
              T.Qwen2VLImageProcessor(min_pixels=64 * 64, max_pixels=128 * 128, patch_size=16))
 
 
+def qwen3_vl_moe(out):
+    vis = dict(depth=3, hidden_size=24, intermediate_size=40, num_heads=2, out_hidden_size=32, patch_size=16, spatial_merge_size=2,
+               num_position_embeddings=16, deepstack_visual_indexes=[0, 1])
+    text = dict(B, num_attention_heads=2, num_key_value_heads=1, num_hidden_layers=3, head_dim=16, rope_parameters=mrope(), num_experts=4,
+                num_experts_per_tok=2, moe_intermediate_size=24, decoder_sparse_step=1, norm_topk_prob=True)
+    qwen_run(out, "qwen3-vl-moe", rnd(T.Qwen3VLMoeForConditionalGeneration(T.Qwen3VLMoeConfig(text_config=text, vision_config=vis, **QWEN))), 16, 64, 96,
+             T.Qwen2VLImageProcessor(min_pixels=64 * 64, max_pixels=128 * 128, patch_size=16))
+
+
 def lfm2_vl(out):
     vis = T.Siglip2VisionConfig(**W, patch_size=16, num_patches=16)
     text = T.Lfm2Config(**dict(B, num_hidden_layers=3), conv_L_cache=3, layer_types=["conv", "full_attention", "conv"], block_auto_adjust_ff_dim=False)
@@ -501,7 +510,7 @@ def minicpm(out):
 
 
 JOBS = [llava, llava_next, granite_vision, llava_onevision, gemma3, idefics3, lambda o: idefics3(o, "smolvlm"), internvl, internvl_chat, pixtral, mistral3, qwen2_vl, qwen25_vl,
-        qwen3_vl, lfm2_vl, qwen35, kimi, gemma4, gemma4_small, minicpm]
+        qwen3_vl, qwen3_vl_moe, lfm2_vl, qwen35, kimi, gemma4, gemma4_small, minicpm]
 
 def again(out, name, proc, words):
     """The picture of a model that is there, with the words around it that its processor writes: what a server is asked over HTTP."""
