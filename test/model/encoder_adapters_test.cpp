@@ -215,15 +215,7 @@ TEST_P(EncoderAdaptersOfFamilies, ComputeWhatTheMergedModelDoes) {
   EXPECT_GT(distance(adapted, plain), 1e-3) << "it does something";
 }
 
-std::vector<std::string> encoder_families() {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(encoder_path("")))
-    if (describes_encoder(files::HfFolder::open(entry.path()).value().config())) names.push_back(entry.path().filename());
-  std::ranges::sort(names);
-  return names;
-}
-
-INSTANTIATE_TEST_SUITE_P(Encoders, EncoderAdaptersOfFamilies, testing::ValuesIn(encoder_families()), test_name);
+INSTANTIATE_TEST_SUITE_P(Encoders, EncoderAdaptersOfFamilies, testing::ValuesIn(encoder_folders()), test_name);
 
 // What is wrong with an adapter, by the name of its tensor.
 class EncoderAdapterFaults : public testing::Test {

@@ -8,7 +8,11 @@
 #include "model/encoders/sentence_modules.h"
 #include "model/encoders/text_encoder.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,6 +21,18 @@
 namespace braid::model::test {
 
 inline std::string encoder_path(const std::string& name) { return BRAID_SOURCE_DIR "/test/model/reference/encoders/" + name; }
+
+// Those that describe encoders, in order. Every case of the program asks for them at its start, so no weights are looked at.
+inline std::vector<std::string> encoder_folders() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(encoder_path(""))) {
+    std::ifstream file(entry.path() / "config.json");
+    const std::string config{std::istreambuf_iterator<char>(file), {}};
+    if (describes_encoder(config)) names.push_back(entry.path().filename());
+  }
+  std::ranges::sort(names);
+  return names;
+}
 
 struct LoadedEncoder {
   SentenceModules modules;

@@ -26,16 +26,6 @@
 namespace braid::model::test {
 namespace {
 
-bool is_encoder(const std::string& name) { return describes_encoder(files::HfFolder::open(encoder_path(name)).value().config()); }
-
-std::vector<std::string> encoder_folders() {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(encoder_path("")))
-    if (is_encoder(entry.path().filename())) names.push_back(entry.path().filename());
-  std::ranges::sort(names);
-  return names;
-}
-
 struct EncoderReference {
   step::EncoderText text;
   std::vector<float> values;
