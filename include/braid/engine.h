@@ -35,12 +35,9 @@ class TokenSource {
 
   // The next event, waiting for it if need be; nullopt when the wait has ended without one.
   boost::asio::awaitable<std::optional<TokenEvent>> next() {
-    std::optional<TokenEvent> event = try_next();
-    if (!event) {
-      co_await arrived().wait();
-      event = try_next();
-    }
-    co_return event;
+    if (std::optional<TokenEvent> event = try_next()) co_return event;
+    co_await arrived().wait();
+    co_return try_next();
   }
 
   // What destroying it does, at once and also while an event is waited for. No event follows, not even one that has arrived.

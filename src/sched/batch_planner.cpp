@@ -45,8 +45,9 @@ bool BatchPlanner::add_decodes(SequenceMap& batch, PlannedStep& step, const Draf
 
 // As many as are wanted, its stream and its answer have room for, and the step.
 std::int32_t BatchPlanner::drafts(Sequence& sequence, const PlannedStep& step, const DraftPace& pace) const {
+  if (draft_tokens_ == 0) return 0;
   const Speculation& wanted = sequence.request->speculation;
-  if (draft_tokens_ == 0 || wanted.method == DraftMethod::kOff) return 0;
+  if (wanted.method == DraftMethod::kOff) return 0;
   const bool may_outgrow = stretch_beyond_ > 0 && !sequence.stretched_revision;
   const std::int32_t stays = may_outgrow ? stretch_beyond_ - sequence.progress.most() - 1 : draft_tokens_;
   const std::int32_t most =
@@ -171,7 +172,7 @@ void BatchPlanner::add_row(Sequence& sequence, PlannedStep& step, step::StepRow 
   if (sequence.starts) add_start(sequence, plan);
   row.slot = sequence.slot;
   row.adapter = sequence.adapter.index;
-  row.stretched = sequence.stretched_revision.has_value();
+  row.stretched = stretch_beyond_ > 0 && sequence.stretched_revision.has_value();
   row.position = sequence.progress.least();
   row.shift = sequence.rotary_shift(row.position);
   if (sequence.fork_source.size() > 0) {

@@ -201,6 +201,8 @@ bool Roster::awaits_drafts(const Sequence& sequence) const {
 
 void Roster::publish_full(Sequence& sequence) {
   const std::int32_t positions = sequence.progress.computed();
+  const bool has_full = sequence.progress.published_positions() + block_tokens_ <= positions;
+  if (!has_full && !sequence.leads) return;
   if (!prefix_index_ || !sequence.can_publish()) return stop_sharing(sequence);
   for (std::int32_t next = sequence.progress.published(); (next + 1) * block_tokens_ <= positions; ++next) {
     const cache::BlockId own = sequence.blocks[0][next];

@@ -223,6 +223,7 @@ void Roster::take_weights(Sequence& sequence) {
   if (!sequence.next_adapter) return;
   sequence.adapter = std::move(*sequence.next_adapter);
   sequence.next_adapter.reset();
+  sequence.may_tell_revision = sequence.request->tells_revisions;
   if (sequence.stretched_revision) sequence.stretch();
 }
 

@@ -90,6 +90,16 @@ class Scheduler final : public Engine, private TicketListener {
     Signal ended;
   };
 
+  // What the rows of a step that came back have given, added up on the way through them.
+  struct GivenByStep {
+    double tokens = 0.0;
+    bool by_all = true;  // none was skipped
+    void add(const step::RowResult& row) {
+      tokens += row.sampled ? 1.0 + row.more_count : 0.0;
+      by_all = by_all && row.ran;
+    }
+  };
+
   void spawn(boost::asio::io_context& loop, boost::asio::awaitable<void> coroutine);
   boost::asio::awaitable<void> run();
   boost::asio::awaitable<void> tend_disk();
@@ -104,7 +114,7 @@ class Scheduler final : public Engine, private TicketListener {
   bool unhold(bool force);
   void apply(const Step& step);
   void apply_failure(const Step& step, const PlannedStep& planned);
-  void count(const Step& step, const StepShape& planned);
+  void count(const Step& step, const StepShape& planned, const GivenByStep& given);
   void count_drafts(Sequence& sequence, const step::RowResult& row, const step::StepResult& step);
   void apply_row(Sequence& sequence, const step::StepRow& row, const step::RowResult* result, const step::StepResult& step);
   void report_prompt(Sequence& sequence, const step::StepRow& row, const step::RowResult* result, const step::StepResult& step);

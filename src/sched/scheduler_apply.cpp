@@ -78,7 +78,7 @@ void carry_back(RecurrentState& state, const step::StepRow& row, const step::Row
 void fetch_ahead(const std::vector<Sequence*>& members, std::size_t row) {
   constexpr std::size_t kSequenceAhead = 8;
   constexpr std::size_t kTicketAhead = 4;
-  if (row + kSequenceAhead < members.size()) prefetch_lines(members[row + kSequenceAhead], sizeof(Sequence));
+  if (row + kSequenceAhead < members.size()) members[row + kSequenceAhead]->prefetch();
   constexpr std::size_t kPlaceAhead = 2;
   if (row + kTicketAhead < members.size()) prefetch_lines(members[row + kTicketAhead]->ticket, sizeof(SequenceTicket));
   if (row + kPlaceAhead >= members.size()) return;
@@ -90,6 +90,14 @@ void fetch_ahead(const std::vector<Sequence*>& members, std::size_t row) {
 std::vector<TokenLogprob> top_of(const step::ScoredToken& scored, const step::StepResult& step) {
   const auto top = step.top.begin() + scored.top_begin;
   return {top, top + scored.top_count};
+}
+
+// Its weights are replaced when no step that names it is out, so they are those that made the token that has come. Null: it is told.
+std::shared_ptr<const std::string> revision_to_tell(Sequence& sequence) {
+  sequence.may_tell_revision = false;
+  std::shared_ptr<const std::string>& told = sequence.told_revision;
+  if (told != nullptr && *told == sequence.adapter.revision) return nullptr;
+  return told = std::make_shared<const std::string>(sequence.adapter.revision);
 }
 
 // The shape that a step turned out to have: fewer drafted tokens than there might have been, further on.
@@ -112,7 +120,6 @@ StepShape shape_of(const Step& step, StepShape shape) {
 void Scheduler::apply(const Step& step) {
   const PlannedStep& planned = posted_[step.plan.id % posted_.size()];
   roster_.count_step();
-  count(step, planned.shape);
   if (!step.result.unequal.empty()) abort_on_difference(planned.checked[step.result.unequal.front()]);
   if (DiskTier* disk = roster_.disk_tier()) disk->on_step_back(step.plan, step.result.failure != nullptr);
   if (step.result.failure) apply_failure(step, planned);
@@ -120,6 +127,7 @@ void Scheduler::apply(const Step& step) {
     spdlog::warn("guessing tokens failed, answers come without: {}", describe(step.result.draft_failure));
   const step::RowResult* result = step.result.rows.data();
   const step::RowResult* const end = result + step.result.rows.size();
+  GivenByStep given;
   for (std::size_t i = 0; i < step.plan.rows.size(); ++i) {
     fetch_ahead(planned.members, i);
     const step::StepRow& row = step.plan.rows[i];
@@ -131,11 +139,12 @@ void Scheduler::apply(const Step& step) {
       quarantine_.clear(sequence, end_of(row, has_result ? result : nullptr));
       apply_row(sequence, row, has_result ? result : nullptr, step.result);
     }
-    if (has_result) ++result;
+    if (has_result) given.add(*result++);
     if (sequence.progress.leave_step()) roster_.settle(sequence);
   }
   for (Sequence* sequence : planned.loading)
     if (sequence->progress.leave_step()) roster_.settle(*sequence);
+  count(step, planned.shape, given);
 }
 
 // Whoever is in it goes on from what came back before, but for who is found guilty. A step that was posted after the one that failed and
@@ -168,7 +177,7 @@ void Scheduler::apply_failure(const Step& step, const PlannedStep& planned) {
   finish(*guilty, FinishReason::kError, internal_error("the model failed in a step: " + describe(step.result.failure)));
 }
 
-void Scheduler::count(const Step& step, const StepShape& planned) {
+void Scheduler::count(const Step& step, const StepShape& planned, const GivenByStep& given) {
   if (step.plan.rows.empty()) return;
   const StepShape shape = options_.draft_tokens > 0 && !step.result.failure ? shape_of(step, planned) : planned;
   ++counters_.steps;
@@ -181,18 +190,15 @@ void Scheduler::count(const Step& step, const StepShape& planned) {
   counters_.drafts.read += static_cast<std::uint64_t>(step.result.draft_work.read);
   counters_.step_tokens.observe(static_cast<std::uint64_t>(shape.prefill_tokens + shape.decode_rows));
   // A step that skipped rows was shorter than its shape says, one that moved blocks was longer.
-  const bool all_ran = std::ranges::all_of(step.result.rows, [](const step::RowResult& row) { return row.ran; });
-  if (!all_ran || step.plan.moves_blocks() || seconds <= 0.0) return pace_.pass_over(shape);
+  if (!given.by_all || step.plan.moves_blocks() || seconds <= 0.0) return pace_.pass_over(shape);
   pace_.observe(shape, seconds - step.result.draft_work.seconds);
   draft_pace_.observe(step.result.draft_work);
   if (shape.prefill_tokens > 0) return;
-  double tokens = 0.0;
-  for (const step::RowResult& row : step.result.rows) tokens += row.sampled ? 1.0 + row.more_count : 0.0;
   const auto rows = static_cast<std::int32_t>(step.plan.rows.size());
   const step::DraftWork& work = step.result.draft_work;
   const double reading = work.passes == 0 ? work.seconds : 0.0;  // of texts, once
-  if (options_.draft_tokens > 0) draft_pace_.settle(pace_.cost(), shape, rows, work.passes > 0, tokens, seconds - reading);
-  decode_rate_ += (tokens / seconds - decode_rate_) * (decode_rate_ == 0.0 ? 1.0 : kRateWeight);
+  if (options_.draft_tokens > 0) draft_pace_.settle(pace_.cost(), shape, rows, work.passes > 0, given.tokens, seconds - reading);
+  decode_rate_ += (given.tokens / seconds - decode_rate_) * (decode_rate_ == 0.0 ? 1.0 : kRateWeight);
 }
 
 // A sequence that ends within its guesses says nothing of the rest.
@@ -272,11 +278,8 @@ void Scheduler::accept_drafted(Sequence& sequence, const step::RowResult& row, c
   for (std::uint32_t i = 0; i + 1 < row.more_count; ++i) take_token(sequence, token_of(step.more[row.more_begin + i], step));
 }
 
-// Its weights are replaced when no step that names it is out, so they are those that made the token.
 void Scheduler::take_token(Sequence& sequence, Token token) {
-  const bool is_told = sequence.told_revision != nullptr && *sequence.told_revision == sequence.adapter.revision;
-  if (sequence.request->tells_revisions && !is_told)
-    token.revision = sequence.told_revision = std::make_shared<const std::string>(sequence.adapter.revision);
+  if (sequence.may_tell_revision) token.revision = revision_to_tell(sequence);
   sequence.tokens.push_back(token.id);
   ++counters_.generated_tokens;
   sequence.ticket->stream().push(std::move(token));

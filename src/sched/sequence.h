@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -83,8 +84,9 @@ inline Advance advance_of(const step::StepRow& row) {
 struct Sequence {
   Sequence(const Rank& its_rank, GenerationRequest asked, std::int32_t answer_room, cache::BlockPool& pool, const Groups& groups)
       : rank(its_rank), tokens(std::move(asked.prompt)), prompt_tokens(static_cast<std::int32_t>(tokens.size())),
-        progress(groups.block_tokens()), stop(std::move(asked.stop)), blocks(pool, groups), fork_source(pool),
-        state(groups.has_states() ? std::make_unique<RecurrentState>(pool) : nullptr), media_grids(std::move(asked.media_grids)),
+        may_tell_revision(asked.tells_revisions), progress(groups.block_tokens()), reported(asked.prompt_logprobs < 0 ? prompt_tokens : 0),
+        stop(std::move(asked.stop)), media_grids(std::move(asked.media_grids)),
+        state(groups.has_states() ? std::make_unique<RecurrentState>(pool) : nullptr), fork_source(pool), blocks(pool, groups),
         adapter(std::move(asked.adapter)), request(rest_of(std::move(asked))) {
     stop.max_tokens = answer_room;
   }
@@ -110,6 +112,11 @@ struct Sequence {
       shift += media_grids[i].shift();
     return shift;
   }
+  // Has on its way what each step needs of it.
+  void prefetch() const {
+    const auto* const begin = reinterpret_cast<const std::byte*>(this);
+    prefetch_lines(begin, static_cast<std::size_t>(reinterpret_cast<const std::byte*>(&adapter + 1) - begin));
+  }
   std::int32_t known() const { return static_cast<std::int32_t>(tokens.size()); }
   std::int32_t generated() const { return known() - prompt_tokens; }
   // Its consumer is too far behind.
@@ -133,7 +140,7 @@ struct Sequence {
     return progress.published() > 0 ? blocks[0][progress.published() - 1] : cache::PrefixIndex::kNoParent;
   }
   // Prompt tokens whose log-probabilities are still to come.
-  bool awaits_prompt_logprobs() const { return request->prompt_logprobs >= 0 && reported < prompt_tokens; }
+  bool awaits_prompt_logprobs() const { return reported < prompt_tokens; }
   // A part of these is told, or on its way, and the rest is not.
   bool has_told_of_prompt() const { return awaits_prompt_logprobs() && (reported > 0 || progress.is_in_flight()); }
   // What its next rows compute with.
@@ -162,27 +169,31 @@ struct Sequence {
   std::vector<TokenId> tokens;  // prompt and accepted answer
   const std::int32_t prompt_tokens;
   SequencePhase phase = SequencePhase::kWaiting;
+  SequenceTicket* ticket = nullptr;  // null once finished or abandoned
   step::SlotId slot = 0;             // valid while in the batch
   bool starts = false;               // the strand has not heard of the slot's new owner yet
-  SequenceTicket* ticket = nullptr;  // null once finished or abandoned
+  bool is_void = false;              // when a step throws (Quarantine): what steps that are still out say of it does not count
+  bool has_run = false;              // and whether it has been in a step that came back
+  bool may_tell_revision = false;    // its next token says what made it, unless the one before has said the same
   Progress progress;
-  StopRules stop;  // max_tokens cut to what fits
-  Holdings blocks;
-  cache::BlockTable fork_source;  // for each group the block that the first row copies the beginning of its first block from; empty: none
-  const std::unique_ptr<RecurrentState> state;  // null: the model has none
+  std::int32_t reported = 0;              // leading prompt tokens whose log-probabilities the consumer has, or does not ask for
+  float mirostat_mu = 0.0F;               // the sampling state after the last token that has come back
+  std::optional<cache::PrefixKey> leads;  // while it is being prefilled (SharedPrefill): the key of what it computes next
+  StopRules stop;                         // max_tokens cut to what fits
   const std::vector<MediaGrid> media_grids;
+  const std::unique_ptr<RecurrentState> state;  // null: the model has none
+  cache::BlockTable fork_source;  // for each group the block that the first row copies the beginning of its first block from; empty: none
+  Holdings blocks;
   AdapterUse adapter;
+
   std::optional<std::string> stretched_revision;  // of the adapter with the angles of long sequences, where it has these
   DraftHistory drafts;
-
   const std::unique_ptr<const GenerationRequest> request;  // but for what has a place of its own here, and its reservation
 
   std::shared_ptr<Lookup> lookup;             // of its prefix, by those who know; null: nobody is asked
   std::shared_ptr<Restoration> restoration;   // of its prefix from disk; null: none
   step::RecentAnswers recent;                 // when it was submitted
   cache::PrefixKey saved_key;                 // of the last block that the disk tier has been offered
-  float mirostat_mu = 0.0F;                   // the sampling state after the last token that has come back
-  std::int32_t reported = 0;                  // leading prompt tokens that the consumer has, where prompt_logprobs asks for them
   std::int32_t passes = 0;                    // smaller ones admitted before it while it was the first in line and lacked blocks
   std::optional<std::int32_t> cached_tokens;  // of the prompt, found in the prefix cache; set when it is first admitted
 
@@ -200,13 +211,10 @@ struct Sequence {
   std::shared_ptr<const std::string> told_revision;  // of the last token, if they are told
 
   // When a step throws: see Quarantine, which knows more of those under suspicion.
-  bool is_void = false;                     // what steps that are still out say of it does not count
-  bool has_run = false;                     // has been in a step that came back
   bool held = false;                        // left out while others are tried
   std::optional<std::int32_t> alone_after;  // what comes after so many positions is to be planned in a step of its own
 
   // See SharedPrefill.
-  std::optional<cache::PrefixKey> leads;  // while it is being prefilled: the key of what it computes next
   Sequence* leader = nullptr;             // who computes what it waits for, or null
   std::int32_t awaited = 0;               // how many of the leader's positions
 
