@@ -67,6 +67,7 @@ bool BatchPlanner::cover(Sequence& sequence, step::StepRow& row) const {
 }
 
 void BatchPlanner::add_prefills(SequenceMap& batch, PlannedStep& step, const PrefillPace& pace) const {
+  if (step.members.size() == batch.size()) return;  // all have a row, and going through thousands takes time
   for (auto& [rank, sequence] : batch) {
     if (sequence.phase != SequencePhase::kPrefill) continue;
     const std::int32_t left = max_batch_tokens_ - step.shape.decode_rows - step.shape.prefill_tokens;
@@ -273,6 +274,7 @@ void BatchPlanner::add_blocks(const Sequence& sequence, step::StepPlan& plan, st
   sequence.blocks.for_each([&](const cache::BlockTable& table, std::int32_t group) {
     const cache::BlockId* const blocks = table.all().data();  // of a pointer's range insert() makes one copy
     plan.blocks.insert(plan.blocks.end(), blocks, blocks + count);
+    if (!groups_.has_window(group)) return;
     const auto invisible = groups_.invisible(group, row.position);
     const auto begin = plan.blocks.end() - count;
     if (invisible.first < invisible.last) std::fill(begin + invisible.first, begin + invisible.last, cache::BlockTable::kAbsent);
