@@ -8,7 +8,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -19,12 +21,33 @@ struct TokenLogprob {
   float logprob = 0.0F;
 };
 
+// What only a token has of which it was asked for.
+struct TokenDetails {
+  std::vector<TokenLogprob> top = {};                // best first
+  float drawn_logprob = 0.0F;                        // of what sampling made of the model's distribution; 0 for a greedy one
+  std::shared_ptr<const std::string> revision = {};  // AdapterUse's, of the first token that it made; null for all others
+};
+
+// Small: thousands of streams may each hold many.
 struct Token {
+  Token() = default;
+  Token(TokenId its_id, float its_logprob) : id(its_id), logprob(its_logprob) {}
+  Token(TokenId its_id, float its_logprob, TokenDetails its_details)
+      : id(its_id), logprob(its_logprob), details(std::make_unique<const TokenDetails>(std::move(its_details))) {}
+  Token(const Token& other)
+      : id(other.id), logprob(other.logprob), details(other.details ? std::make_unique<const TokenDetails>(*other.details) : nullptr) {}
+  Token(Token&&) noexcept = default;
+  Token& operator=(const Token& other) { return *this = Token(other); }
+  Token& operator=(Token&&) noexcept = default;
+  ~Token() = default;
+
   TokenId id = 0;
-  float logprob = 0.0F;                              // of the model's own distribution; 0 unless asked for
-  std::vector<TokenLogprob> top;                     // best first; empty unless asked for
-  float drawn_logprob = 0.0F;                        // of what sampling made of that distribution; 0 for a greedy one, and unless asked for
-  std::shared_ptr<const std::string> revision = {};  // AdapterUse's, of the first token that it made, if asked for; null for all others
+  float logprob = 0.0F;                         // of the model's own distribution; 0 unless asked for
+  std::unique_ptr<const TokenDetails> details;  // null: there are none
+
+  std::span<const TokenLogprob> top() const { return details ? details->top : std::span<const TokenLogprob>(); }
+  float drawn_logprob() const { return details ? details->drawn_logprob : 0.0F; }
+  const std::string* revision() const { return details ? details->revision.get() : nullptr; }
 };
 
 // Log-probabilities of consecutive prompt tokens; the first token of a prompt has none. They come in order, before the first Token.

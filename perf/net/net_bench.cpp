@@ -80,7 +80,7 @@ class StepEngine final : public Engine {
 
   void step(bool last) {
     for (Source* source : live_) {
-      if (source->stream.size() < source->stream.capacity()) source->stream.push(Token{1, 0.0F, {}});
+      if (source->stream.size() < source->stream.capacity()) source->stream.push(Token{1, 0.0F});
       if (last) source->stream.finish(Finish{});
       source->stream.deliver(*wakes_);
     }

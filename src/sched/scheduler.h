@@ -120,7 +120,7 @@ class Scheduler final : public Engine, private TicketListener {
   void report_prompt(Sequence& sequence, const step::StepRow& row, const step::RowResult* result, const step::StepResult& step);
   void give_vector(Sequence& sequence, const step::RowResult& row, const step::StepResult& step);
   void accept_drafted(Sequence& sequence, const step::RowResult& row, const step::StepResult& step);
-  void take_token(Sequence& sequence, Token token);
+  void take_token(Sequence& sequence, Token&& token);
   void accept(Sequence& sequence, const step::RowResult& row, const step::StepResult& step);
   void finish(Sequence& sequence, FinishReason reason, std::optional<Error> error = std::nullopt);
   template <class Which>

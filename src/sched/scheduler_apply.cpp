@@ -46,19 +46,6 @@ Error no_token_error(const step::RowResult& row) {
   return internal_error("no token was left to choose from: none of the model's logits is a number");
 }
 
-// Of a row or of one more of its tokens.
-template <class Answered>
-Token token_of(const Answered& answered, const step::StepResult& step) {
-  Token token;
-  token.id = answered.token;
-  token.logprob = answered.logprob;
-  token.drawn_logprob = answered.drawn_logprob;
-  if (answered.top_count == 0) return token;
-  const auto top = step.top.begin() + answered.top_begin;
-  token.top.assign(top, top + answered.top_count);
-  return token;
-}
-
 // The positions that its sequence has in the cache after a row that ran.
 std::int32_t end_of(const step::StepRow& row, const step::RowResult* result) {
   const bool verifies = row.output == step::RowOutput::kVerify && result != nullptr;
@@ -76,10 +63,10 @@ void carry_back(RecurrentState& state, const step::StepRow& row, const step::Row
 
 // What later rows need of their sequences has left the caches while the step was computed.
 void fetch_ahead(const std::vector<Sequence*>& members, std::size_t row) {
-  constexpr std::size_t kSequenceAhead = 8;
-  constexpr std::size_t kTicketAhead = 4;
+  constexpr std::size_t kSequenceAhead = 16;
+  constexpr std::size_t kTicketAhead = 8;
   if (row + kSequenceAhead < members.size()) members[row + kSequenceAhead]->prefetch();
-  constexpr std::size_t kPlaceAhead = 2;
+  constexpr std::size_t kPlaceAhead = 4;
   if (row + kTicketAhead < members.size()) prefetch_lines(members[row + kTicketAhead]->ticket, sizeof(SequenceTicket));
   if (row + kPlaceAhead >= members.size()) return;
   const Sequence& sequence = *members[row + kPlaceAhead];
@@ -87,17 +74,27 @@ void fetch_ahead(const std::vector<Sequence*>& members, std::size_t row) {
   if (sequence.ticket != nullptr) sequence.ticket->stream().prefetch_place();
 }
 
-std::vector<TokenLogprob> top_of(const step::ScoredToken& scored, const step::StepResult& step) {
+// Of an answer's token or a prompt's.
+template <class Scored>
+std::vector<TokenLogprob> top_of(const Scored& scored, const step::StepResult& step) {
   const auto top = step.top.begin() + scored.top_begin;
   return {top, top + scored.top_count};
 }
 
 // Its weights are replaced when no step that names it is out, so they are those that made the token that has come. Null: it is told.
 std::shared_ptr<const std::string> revision_to_tell(Sequence& sequence) {
-  sequence.may_tell_revision = false;
+  if (!std::exchange(sequence.may_tell_revision, false)) return nullptr;
   std::shared_ptr<const std::string>& told = sequence.told_revision;
   if (told != nullptr && *told == sequence.adapter.revision) return nullptr;
   return told = std::make_shared<const std::string>(sequence.adapter.revision);
+}
+
+// The next one of a sequence: of a row or one more of its tokens.
+template <class Answered>
+Token token_of(Sequence& sequence, const Answered& answered, const step::StepResult& step) {
+  const bool has_details = answered.top_count > 0 || answered.drawn_logprob != 0.0F || sequence.may_tell_revision;
+  if (!has_details) return {answered.token, answered.logprob};
+  return {answered.token, answered.logprob, TokenDetails{top_of(answered, step), answered.drawn_logprob, revision_to_tell(sequence)}};
 }
 
 // The shape that a step turned out to have: fewer drafted tokens than there might have been, further on.
@@ -274,12 +271,11 @@ void Scheduler::give_vector(Sequence& sequence, const step::RowResult& row, cons
 // All but the last of the row's tokens: they are in the cache by now, and can be published.
 void Scheduler::accept_drafted(Sequence& sequence, const step::RowResult& row, const step::StepResult& step) {
   if (row.more_count == 0) return;
-  take_token(sequence, token_of(row, step));
-  for (std::uint32_t i = 0; i + 1 < row.more_count; ++i) take_token(sequence, token_of(step.more[row.more_begin + i], step));
+  take_token(sequence, token_of(sequence, row, step));
+  for (std::uint32_t i = 0; i + 1 < row.more_count; ++i) take_token(sequence, token_of(sequence, step.more[row.more_begin + i], step));
 }
 
-void Scheduler::take_token(Sequence& sequence, Token token) {
-  if (sequence.may_tell_revision) token.revision = revision_to_tell(sequence);
+void Scheduler::take_token(Sequence& sequence, Token&& token) {
   sequence.tokens.push_back(token.id);
   ++counters_.generated_tokens;
   sequence.ticket->stream().push(std::move(token));
@@ -287,7 +283,8 @@ void Scheduler::take_token(Sequence& sequence, Token token) {
 
 // The last of them, which the cache does not hold yet.
 void Scheduler::accept(Sequence& sequence, const step::RowResult& row, const step::StepResult& step) {
-  take_token(sequence, row.more_count == 0 ? token_of(row, step) : token_of(step.more[row.more_begin + row.more_count - 1], step));
+  take_token(sequence, row.more_count == 0 ? token_of(sequence, row, step)
+                                           : token_of(sequence, step.more[row.more_begin + row.more_count - 1], step));
   sequence.mirostat_mu = row.mirostat_mu;
   TokenStream& stream = sequence.ticket->stream();
   assert(row.finished || sequence.generated() < sequence.stop.max_tokens);

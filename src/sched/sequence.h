@@ -215,8 +215,8 @@ struct Sequence {
   std::optional<std::int32_t> alone_after;  // what comes after so many positions is to be planned in a step of its own
 
   // See SharedPrefill.
-  Sequence* leader = nullptr;             // who computes what it waits for, or null
-  std::int32_t awaited = 0;               // how many of the leader's positions
+  Sequence* leader = nullptr;  // who computes what it waits for, or null
+  std::int32_t awaited = 0;    // how many of the leader's positions
 
   SequenceMap* home = nullptr;  // the map it is in
   SequenceMap::iterator self;   // and its node there: nodes are moved between maps, a sequence never moves in memory

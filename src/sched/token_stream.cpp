@@ -28,7 +28,8 @@ void TokenStream::grow() {
   const std::uint32_t size = std::max(kFirstRing, ring_size_ * 2);
   auto ring = std::make_unique<Token[]>(size);
   for (std::uint32_t i = 0; i < count_; ++i) ring[i] = std::move(ring_[(head_ + i) & (ring_size_ - 1)]);
-  ring_ = std::move(ring);
+  grown_ = std::move(ring);
+  ring_ = grown_.get();
   ring_size_ = size;
   head_ = 0;
 }

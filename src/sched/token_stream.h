@@ -5,6 +5,7 @@
 #include "braid/token_event.h"
 #include "sched/wake_list.h"
 
+#include <array>
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
@@ -17,19 +18,19 @@
 namespace braid::sched {
 
 // A bounded queue with one consumer. Loop only. Holds at most `capacity` tokens and always has room for the Finish besides.
-// Memory follows the backlog: an idle or well-read stream holds a few tokens' worth.
+// Memory follows the backlog: an idle or well-read stream has nothing but itself.
 class TokenStream {
  public:
   explicit TokenStream(std::int32_t capacity) : capacity_(static_cast<std::uint32_t>(capacity)) {}
 
   // Producer. push() and finish() do not wake the consumer: deliver() does, once the next step is on its way.
-  void push(Token token) {
+  void push(Token&& token) {
     assert(count_ < capacity_ && !end_);
     if (count_ == ring_size_) grow();
-    ring_[(head_ + count_) & (ring_size_ - 1)] = std::move(token);
+    std::construct_at(&ring_[(head_ + count_) & (ring_size_ - 1)], std::move(token));
     ++count_;
   }
-  void prefetch_place() const noexcept { prefetch_lines(ring_.get() + ((head_ + count_) & (ring_size_ - 1)), sizeof(Token)); }
+  void prefetch_place() const noexcept { prefetch_lines(ring_ + ((head_ + count_) & (ring_size_ - 1)), sizeof(Token)); }
   // Come before all tokens, and do not count: a prompt bounds them. A backlog of them is one event.
   void push_prompt(std::vector<PromptToken> tokens);
   // Instead of tokens.
@@ -56,11 +57,15 @@ class TokenStream {
   std::optional<TokenEvent> try_other();  // than a token
   void grow();
 
-  std::unique_ptr<Token[]> ring_;  // [ring_size_], a power of two
-  std::uint32_t ring_size_ = 0;
+  std::array<Token, 2> own_;  // where the consumer keeps up there are no more than two steps bring: these lie with the rest
+  // [ring_size_], a power of two: own_, or grown_. A place without a token has one that was moved from and owns nothing: push() begins a new
+  // one there without looking at it, for it may have to come from memory.
+  Token* ring_ = own_.data();
+  std::uint32_t ring_size_ = 2;
   std::uint32_t head_ = 0;  // index of the oldest token
   std::uint32_t count_ = 0;
   std::uint32_t capacity_;
+  std::unique_ptr<Token[]> grown_;  // once there were more
   std::unique_ptr<PromptTokens> prompt_;
   // There is one for a moment at the end, so it is kept out of line.
   struct End {

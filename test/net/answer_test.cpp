@@ -114,7 +114,7 @@ TEST(Answer, SeedsAreKeptAndDrawnWhenAbsent) {
 
 std::vector<TokenEvent> scored(const GenerationRequest&) {
   constexpr float kNever = -std::numeric_limits<float>::infinity();
-  return {Token{'H', -0.5F, {{'H', -0.5F}, {0xC3, -1.25F}}}, Token{0xC3, -0.25F, {{'i', kNever}}}, Token{0xA9, -2.0F, {}}, Finish{}};
+  return {Token{'H', -0.5F, {{{'H', -0.5F}, {0xC3, -1.25F}}}}, Token{0xC3, -0.25F, {{{'i', kNever}}}}, Token{0xA9, -2.0F, {}}, Finish{}};
 }
 
 TEST(Logprobs, CompletionForm) {

@@ -131,7 +131,7 @@ TEST_F(Migration, TokensComeInAndGoOut) {
 }
 
 TEST_F(Migration, TokensMayBeCalledByTheirIds) {
-  say({Token{72, -0.5F, {{72, -0.5F}, {73, -1.0F}}}, Finish{}});
+  say({Token{72, -0.5F, {{{72, -0.5F}, {73, -1.0F}}}}, Finish{}});
   expect_in(complete(R"("logprobs":2,"return_tokens_as_token_ids":true)"),
             R"("tokens":["token_id:72"],"token_logprobs":[-0.5],"top_logprobs":[{"token_id:72":-0.5,"token_id:73":-1}])");
   expect_in(chat(R"("logprobs":true,"top_logprobs":1,"return_tokens_as_token_ids":true)"), R"({"token":"token_id:72","logprob":-0.5)");
@@ -274,7 +274,7 @@ TEST_F(Migration, LlamaServersCompletionHasItsShape) {
 }
 
 TEST_F(Migration, LlamaServersProbabilitiesNameTheirTokens) {
-  say({Token{72, -0.5F, {{72, -0.5F}, {73, -1.0F}}}, Finish{}});
+  say({Token{72, -0.5F, {{{72, -0.5F}, {73, -1.0F}}}}, Finish{}});
   expect_in(ask("/completion", R"({"prompt":[1],"n_probs":2})"),
             R"("completion_probabilities":[{"id":72,"token":"H","bytes":[72],"logprob":-0.5,"top_logprobs":[)"
             R"({"id":72,"token":"H","bytes":[72],"logprob":-0.5},{"id":73,"token":"I","bytes":[73],"logprob":-1}]}])");

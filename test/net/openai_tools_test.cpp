@@ -179,7 +179,7 @@ TEST(ForcedCalls, ThatAreCutOffGiveNoText) {
     call.syntax = syntax_of("<tool_call>", {}, false);
     call.syntax->functions = {"f"};
     net::ChoiceText text(codec, call, 1);
-    for (const char c : std::string_view("<tool_call>\n{\"na")) text.add({.id = c, .logprob = 0.0F, .top = {}});
+    for (const char c : std::string_view("<tool_call>\n{\"na")) text.add({c, 0.0F});
     EXPECT_EQ(text.finish(FinishReason::kLength).reason, net::EndReason::kLength);
     std::string said;
     for (const net::Delta& delta : text.pending().deltas)

@@ -223,7 +223,7 @@ void speak(FakeEngine& engine) {
     Finish finish;
     finish.reason = FinishReason::kLength;
     finish.usage.completion_tokens = 2;
-    return std::vector<TokenEvent>{Token{'H', -0.25F, {}, -0.125F}, Token{'i', -1.5F, {}, -1.0F}, finish};
+    return std::vector<TokenEvent>{Token{'H', -0.25F, {{}, -0.125F}}, Token{'i', -1.5F, {{}, -1.0F}}, finish};
   };
 }
 
@@ -392,9 +392,7 @@ TEST_F(Acting, ARolloutTellsWhichRevisionMadeWhichTokens) {
     server.engine().script = [&](const GenerationRequest& request) {
       EXPECT_TRUE(request.tells_revisions);
       const auto token = [](char c, std::optional<std::string> revision) {
-        Token made{c, -1.0F, {}, -0.5F};
-        if (revision) made.revision = std::make_shared<const std::string>(*revision);
-        return made;
+        return Token{c, -1.0F, {{}, -0.5F, revision ? std::make_shared<const std::string>(*revision) : nullptr}};
       };
       Finish finish;
       finish.reason = FinishReason::kLength;

@@ -51,7 +51,7 @@ struct Client {
 
   void record(TokenEvent& event) {
     if (auto* token = std::get_if<Token>(&event)) {
-      if (token->revision != nullptr) revisions.emplace_back(tokens.size(), *token->revision);
+      if (token->revision() != nullptr) revisions.emplace_back(tokens.size(), *token->revision());
       tokens.push_back(token->id);
     } else if (auto* prompt_part = std::get_if<PromptTokens>(&event)) {
       prompt_tokens.insert(prompt_tokens.end(), prompt_part->tokens.begin(), prompt_part->tokens.end());

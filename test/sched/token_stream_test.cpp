@@ -6,9 +6,11 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/this_coro.hpp>
+#include <cstdint>
 #include <gtest/gtest.h>
 #include <memory>
 #include <optional>
+#include <string>
 #include <variant>
 
 namespace braid::sched {
@@ -55,6 +57,31 @@ TEST(TokenStream, GivesTokensInOrderAndFinishLast) {
   for (TokenId id = 0; id < 100; ++id) EXPECT_EQ(id_of(stream.try_next()), id);
   EXPECT_TRUE(is_finish(stream.try_next()));
   EXPECT_EQ(stream.try_next(), std::nullopt);
+}
+
+// Each is there once, however far the ring has turned, and gone with its token or with the stream.
+TEST(TokenStream, DetailsGoWithTheirTokens) {
+  const auto revision = std::make_shared<const std::string>("r");
+  {
+    TokenStream stream(64);
+    TokenId written = 0;
+    TokenId read = 0;
+    for (std::int32_t backlog = 1; backlog <= 64; ++backlog) {
+      for (; stream.size() < backlog; ++written) stream.push({written, -1.0F, {{{written, -0.5F}}, -0.25F, revision}});
+      EXPECT_EQ(revision.use_count(), 1 + backlog);
+      for (std::int32_t i = 0; i < (backlog + 1) / 2; ++i, ++read) {
+        const std::optional<TokenEvent> event = stream.try_next();
+        const Token& token = std::get<Token>(event.value());
+        ASSERT_EQ(token.top().size(), 1U);
+        EXPECT_EQ(token.top().front().id, read);
+        EXPECT_EQ(token.drawn_logprob(), -0.25F);
+        EXPECT_EQ(token.revision(), revision.get());
+      }
+    }
+    EXPECT_EQ(revision.use_count(), 1 + stream.size());
+    stream.close();
+  }
+  EXPECT_EQ(revision.use_count(), 1);
 }
 
 TEST(TokenStream, KeepsOrderWhileTheRingTurnsAndGrows) {

@@ -32,9 +32,10 @@ void append_logprob_entries(std::string& out, const TextCodec& codec, std::span<
     out += entry > 0 ? ",{" : "{";
     append_chat_token(out, codec, token.id, token.logprob, as_ids);
     out += R"(,"top_logprobs":[)";
-    for (std::size_t i = 0; i < token.top.size(); ++i) {
+    const std::span<const TokenLogprob> top = token.top();
+    for (std::size_t i = 0; i < top.size(); ++i) {
       out += i > 0 ? ",{" : "{";
-      append_chat_token(out, codec, token.top[i].id, token.top[i].logprob, as_ids);
+      append_chat_token(out, codec, top[i].id, top[i].logprob, as_ids);
       out += '}';
     }
     out += "]}";

@@ -40,9 +40,10 @@ void append_probabilities(std::string& out, const TextCodec& codec, std::span<co
     out += entry > 0 ? ",{" : "{";
     append_probability(out, codec, tokens[entry].id, tokens[entry].logprob);
     out += R"(,"top_logprobs":[)";
-    for (std::size_t i = 0; i < tokens[entry].top.size(); ++i) {
+    const std::span<const TokenLogprob> top = tokens[entry].top();
+    for (std::size_t i = 0; i < top.size(); ++i) {
       out += i > 0 ? ",{" : "{";
-      append_probability(out, codec, tokens[entry].top[i].id, tokens[entry].top[i].logprob);
+      append_probability(out, codec, top[i].id, top[i].logprob);
       out += '}';
     }
     out += "]}";

@@ -195,7 +195,7 @@ void append_completion_logprobs(std::string& out, const TextCodec& codec, std::s
 
 void add_answer_tokens(std::vector<ScoredToken>& out, const TextCodec& codec, std::span<const Token> tokens, std::size_t& offset) {
   for (const Token& token : tokens) {
-    out.push_back({token.id, token.logprob, token.top, offset});
+    out.push_back({token.id, token.logprob, token.top(), offset});
     if (!codec.is_silent(token.id)) offset += json::count_characters(codec.token_bytes(token.id));
   }
 }

@@ -145,7 +145,7 @@ class RolloutFormat final : public WholeFormat {
     out += R"(,"logprobs":)";
     append_logprobs(out, tokens.scored);
     out += R"(,"sampled_logprobs":)";
-    append_logprobs(out, tokens.scored, &Token::drawn_logprob);
+    append_drawn_logprobs(out, tokens.scored);
     out += R"(,"revisions":)";
     append_revisions(out, tokens.scored, model_);
     if (details_.reference != RolloutDetails::kNone)

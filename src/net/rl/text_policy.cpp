@@ -71,11 +71,11 @@ class TextPolicyFormat final : public WholeFormat {
     append_all(out, "action_token_ids", choices, [&out](const ChoiceAnswer& choice) { append_ids(out, choice.piece.tokens.ids); });
     append_all(out, "action_log_probs", choices, [&out](const ChoiceAnswer& choice) {
       double sum = 0.0;
-      for (const Token& token : choice.piece.tokens.scored) sum += static_cast<double>(token.drawn_logprob);
+      for (const Token& token : choice.piece.tokens.scored) sum += static_cast<double>(token.drawn_logprob());
       json::append_float(out, static_cast<float>(sum));
     });
     append_all(out, "token_log_probs", choices,
-               [&out](const ChoiceAnswer& choice) { append_logprobs(out, choice.piece.tokens.scored, &Token::drawn_logprob); });
+               [&out](const ChoiceAnswer& choice) { append_drawn_logprobs(out, choice.piece.tokens.scored); });
     append_all(out, "model_log_probs", choices, [&out](const ChoiceAnswer& choice) { append_logprobs(out, choice.piece.tokens.scored); });
     if (model_.classes.labels.size() == 1) {
       append_all(out, "value_estimates", choices,

@@ -24,7 +24,8 @@ void append_numbers(std::string& out, std::span<const float> numbers);
 
 void append_ids(std::string& out, std::span<const TokenId> ids);
 
-// Of each token the log-probability; `which`: the model's, or that of what was drawn from.
-void append_logprobs(std::string& out, std::span<const Token> tokens, float Token::*which = &Token::logprob);
+// Of each token the log-probability: the model's, or that of what was drawn from.
+void append_logprobs(std::string& out, std::span<const Token> tokens);
+void append_drawn_logprobs(std::string& out, std::span<const Token> tokens);
 
 }  // namespace braid::net::rl

@@ -54,7 +54,7 @@ struct Answer {
   void add(const Token& token) {
     tokens.push_back(token.id);
     logprobs.push_back(std::bit_cast<std::uint32_t>(token.logprob));
-    for (const TokenLogprob& top : token.top) logprobs.push_back(std::bit_cast<std::uint32_t>(top.logprob));
+    for (const TokenLogprob& top : token.top()) logprobs.push_back(std::bit_cast<std::uint32_t>(top.logprob));
   }
 };
 
