@@ -199,6 +199,7 @@ bool Roster::awaits_drafts(const Sequence& sequence) const {
   return has_drafts_ && (method == DraftMethod::kAuto || method == DraftMethod::kDraft);
 }
 
+// Most rows of an answer complete no block, and only who leads has anything to tell or to stop.
 void Roster::publish_full(Sequence& sequence) {
   const std::int32_t positions = sequence.progress.computed();
   const bool has_full = sequence.progress.published_positions() + block_tokens_ <= positions;

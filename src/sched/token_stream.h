@@ -27,7 +27,9 @@ class TokenStream {
   void push(Token&& token) {
     assert(count_ < capacity_ && !end_);
     if (count_ == ring_size_) grow();
-    std::construct_at(&ring_[(head_ + count_) & (ring_size_ - 1)], std::move(token));
+    Token& place = ring_[(head_ + count_) & (ring_size_ - 1)];
+    assert(place.details == nullptr);
+    std::construct_at(&place, std::move(token));
     ++count_;
   }
   void prefetch_place() const noexcept { prefetch_lines(ring_ + ((head_ + count_) & (ring_size_ - 1)), sizeof(Token)); }
