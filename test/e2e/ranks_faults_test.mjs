@@ -91,7 +91,7 @@ test("a rank that is lost while its group gets the newer weights again", async (
   const facts = async () => (await (await fetch(`${server.url}/weight_info`)).json()).data[0];
   const [newer, known] = [await answer(server), await facts()];
   assert.notDeepEqual(newer, expected);
-  for (const [after_ms, signal] of [[0, "SIGKILL"], [20, "SIGKILL"], [60, "SIGKILL"], [120, "SIGSTOP"], [120, "SIGKILL"], [250, "SIGKILL"], [500, "SIGKILL"]]) {
+  for (const after_ms of [0, 30, 80, 160, 320, 640]) {
     for (const rank of [0, 1]) {
       const before = byNumber(ranksOf(server));
       process.kill(before[rank], "SIGKILL");
@@ -101,10 +101,9 @@ test("a rank that is lost while its group gets the newer weights again", async (
       }, 120);
       const coming = byNumber(ranksOf(server));
       await new Promise((resolve) => setTimeout(resolve, after_ms));  // whenever that may be
-      process.kill(coming[1 - rank], signal);
-      if (signal === "SIGSTOP") await stream(server, { max_tokens: 1 });  // one that was ready before is found by whoever asks
+      process.kill(coming[1 - rank], "SIGKILL");
       await restarted(server, coming);
-      assert.deepEqual(await answer(server), newer, `rank ${rank}, ${signal} after ${after_ms} ms`);
+      assert.deepEqual(await answer(server), newer, `rank ${rank}, after ${after_ms} ms`);
       assert.deepEqual(await facts(), known);
     }
   }
