@@ -68,8 +68,9 @@ enum class Pooling : std::uint8_t {
 
 // What a request that pools gets of its vector.
 enum class PooledOutput : std::uint8_t {
-  kVector,  // itself
-  kScores,  // what the model's head makes of it: a number for each class
+  kVector,      // itself
+  kScores,      // what the model's head makes of it: a number for each class
+  kLastInputs,  // of a decoder that one process computes, with kEach: what the last layer reads of each token, before its norms
 };
 
 // Where a sequence ends. Stop strings are the session's business: the engine knows tokens only.

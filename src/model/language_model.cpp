@@ -389,7 +389,8 @@ std::optional<std::size_t> LanguageModel::purpose_of(const step::StepRow& row, c
   const bool is_last = index + 1 >= row.count;  // drafted ones come after it
   if (row.samples() && is_last) return kSampled;
   if (index < row.scored) return row_result.scored_begin + static_cast<std::size_t>(index);
-  if (pools_[row.slot].wants(row.position + index, is_last && row.output == step::RowOutput::kVector)) return kPooled;
+  if (pools_[row.slot].wants(row.position + index, is_last && row.output == step::RowOutput::kVector))
+    return outputs_[row.slot] == PooledOutput::kLastInputs ? kTapped : kPooled;
   return is_heard(row, index) ? std::optional(kHeard) : std::nullopt;
 }
 
@@ -436,11 +437,11 @@ void LanguageModel::start_pass() {
 void LanguageModel::run_pass(step::StepResult& result) {
   compute_pass();
   for (std::size_t begin = 0, end = 0; begin < picked_.size(); begin = end) {
-    const auto has_logits = [&](std::size_t index) { return picked_[index].scored != kPooled && picked_[index].scored != kHeard; };
+    const auto has_logits = [&](std::size_t index) { return picked_[index].scored < kTapped || picked_[index].scored == kSampled; };
     for (end = begin; end < std::min(picked_.size(), begin + logit_rows_) && has_logits(end);) ++end;
     if (end > begin) {
       use_logits(begin, end, result);
-    } else if (picked_[end++].scored == kPooled) {
+    } else if (picked_[end++].scored != kHeard) {
       pool(begin, result);
     }
   }
@@ -452,9 +453,13 @@ void LanguageModel::run_pass(step::StepResult& result) {
 void LanguageModel::compute_pass() {
   if (options_.passes != nullptr) return options_.passes->run(pass_, *decoder_, adapters_);
   Transformer::PassState state = decoder_->transformer.begin(pass_, space_);
-  read_layer(state.layer);
-  while (decoder_->transformer.advance(pass_, *kv_, space_, state)) {
+  const auto read = [&] {
     read_layer(state.layer);
+    if (state.layer + 1 == model_.layers.size()) read_last_inputs();
+  };
+  read();
+  while (decoder_->transformer.advance(pass_, *kv_, space_, state)) {
+    read();
     if (between_layers_ != nullptr) (*between_layers_)();
   }
 }
@@ -463,42 +468,6 @@ Rows LanguageModel::logits_of(std::size_t begin, std::size_t count) {
   if (options_.passes != nullptr) return options_.passes->logits(static_cast<std::int64_t>(begin), static_cast<std::int64_t>(count));
   decoder_->transformer.logits(static_cast<std::int64_t>(begin), static_cast<std::int64_t>(count), space_);
   return space_.logits;
-}
-
-void LanguageModel::pool(std::size_t picked, const step::StepResult& result) {
-  Pool& pool = pools_[result.rows[picked_[picked].row].slot];
-  require(pool.expects(static_cast<std::int32_t>(picked_[picked].position) - 1), "a mean lacks positions");
-  if (options_.passes != nullptr) {
-    options_.passes->hidden(static_cast<std::int64_t>(picked), hidden_);
-  } else {
-    decoder_->transformer.hidden(static_cast<std::int64_t>(picked), space_, hidden_.data());
-  }
-  pool.add(hidden_);
-}
-
-// An adapter's own, where it has one.
-const ClassHead& LanguageModel::head_of(const step::StepRow& row) const {
-  const AdapterSet* const set = adapters_.find(row.adapter);
-  const ClassHead* const own = set != nullptr && !set->parts.empty() ? &set->parts.front().adapter->head : nullptr;
-  return own != nullptr && own->classes() > 0 ? *own : decoder_of(row).head;
-}
-
-void LanguageModel::report_vector(const step::StepRow& row, step::RowResult& row_result, step::StepResult& result) const {
-  if (row.output != step::RowOutput::kVector) return;
-  std::vector<float> vector = pools_[row.slot].vector();
-  if (vector.empty()) return;
-  if (outputs_[row.slot] == PooledOutput::kScores) {
-    const ClassHead& head = head_of(row);
-    const auto classes = static_cast<std::size_t>(head.classes());
-    const std::size_t tokens = vector.size() / hidden_.size();
-    std::vector<float> scores(tokens * classes);
-    for (std::size_t i = 0; i < tokens; ++i)
-      head.apply(std::span(vector).subspan(i * hidden_.size(), hidden_.size()), std::span(scores).subspan(i * classes, classes));
-    vector = std::move(scores);
-  }
-  row_result.vector_begin = static_cast<std::uint32_t>(result.vectors.size());
-  row_result.vector_count = static_cast<std::uint32_t>(vector.size());
-  result.vectors.insert(result.vectors.end(), vector.begin(), vector.end());
 }
 
 // Computes the logits of picked_[begin, end) and what they are for. Those of a row that verifies follow from each other.

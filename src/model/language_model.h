@@ -154,11 +154,12 @@ class LanguageModel final : public step::StepExecutor {
   static constexpr std::size_t kSampled = ~std::size_t{0};
   static constexpr std::size_t kPooled = kSampled - 1;
   static constexpr std::size_t kHeard = kSampled - 2;
+  static constexpr std::size_t kTapped = kSampled - 3;
   struct Picked {
     std::size_t row;        // of the plan
     std::int64_t position;  // of the token that the logits foretell
     // That token's index in StepResult::scored; or kSampled: it is to be sampled; or kPooled: the token itself is part of a vector; or kHeard: its
-    // hidden state is for the head alone.
+    // hidden state is for the head alone; or kTapped: as kPooled, of what the last layer reads.
     std::size_t scored;
     std::int32_t place = 0;      // where a row verifies: of the token within its row
     TokenId guessed = kNoGuess;  // and the one that was drafted to follow it
@@ -206,6 +207,7 @@ class LanguageModel final : public step::StepExecutor {
   void copy_states(const step::StepPlan& plan, const step::StepResult& result) const;
   void use_logits(std::size_t begin, std::size_t end, step::StepResult& result);
   void make_tops(std::size_t begin, std::size_t end, step::StepResult& result);
+  void read_last_inputs();
   void pool(std::size_t picked, const step::StepResult& result);
   const ClassHead& head_of(const step::StepRow& row) const;
   void report_vector(const step::StepRow& row, step::RowResult& row_result, step::StepResult& result) const;
@@ -252,6 +254,7 @@ class LanguageModel final : public step::StepExecutor {
   std::vector<Picked> picked_;                             // what the hidden states of pass_.picked are for
   std::vector<float> read_;                                // [picked, layers, embedding]: what a head reads of them
   std::vector<std::size_t> claims_;  // first ones in picked_ of those that one member of the team sees to, and the end
+  std::vector<float> last_inputs_;   // [picked, embedding]: what the last layer reads of them, where that is wanted
 };
 
 }  // namespace braid::model

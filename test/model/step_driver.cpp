@@ -64,6 +64,7 @@ void StepDriver::add_start(Sequence& sequence, const DrivenRequest& request, std
   start.mirostat_mu = sequence.mirostat_mu;
   start.constraint = request.constraint;
   start.pooling = request.pooling;
+  start.pooled_output = request.pooled_output;
   if (step::needs_history(start)) {
     start.history_begin = static_cast<std::uint32_t>(plan_.tokens.size());
     start.history_count = static_cast<std::uint32_t>(sequence.known.size());

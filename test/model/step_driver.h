@@ -22,7 +22,8 @@ struct DrivenRequest {
   bool media_whole = false;  // no slice ends within a span
   MediaVectors media_vectors = {};
   Pooling pooling = Pooling::kNone;  // other than kNone: the answer is a vector
-  std::uint32_t adapter = 0;         // StepRow::adapter
+  PooledOutput pooled_output = PooledOutput::kVector;
+  std::uint32_t adapter = 0;  // StepRow::adapter
 };
 
 struct DrivenAnswer {
