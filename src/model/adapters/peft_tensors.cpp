@@ -35,7 +35,7 @@ class TensorNames {
       }
     }
     if (sizes.empty()) return all;
-    folder_ = base_.folder.empty() ? folder_like(base_.shape) : files::HfFolder::open(base_.folder);
+    folder_ = folder_of(base_);
     for (const auto& module : sizes) hold_against_folder(module.first, modules_.at(module.first).stored);
     place(sizes, all);
     return all;
@@ -75,12 +75,6 @@ class TensorNames {
            fmt::format("found shape [{}], expected [{}], as the base has it", fmt::join(tensor->shape, ", "),
                        fmt::join(own->second.shape, ", ")));
     }
-  }
-
-  static Result<files::HfFolder> folder_like(const ModelShape& shape) {
-    Result<std::string> config = config_like(shape);
-    if (!config) return config.error();
-    return files::HfFolder::of_config("a folder of the base", std::move(*config));
   }
 
   // Of all modules the one is named that cannot be placed alone.
@@ -130,6 +124,13 @@ class TensorNames {
 };
 
 }  // namespace
+
+Result<files::HfFolder> folder_of(const AdaptedBase& base) {
+  if (!base.folder.empty()) return files::HfFolder::open(base.folder);
+  Result<std::string> config = config_like(base.shape);
+  if (!config) return config.error();
+  return files::HfFolder::of_config("a folder of the base", std::move(*config));
+}
 
 Result<StoredAdapter> read_peft_tensors(std::shared_ptr<const PeftConfig> config, std::shared_ptr<const files::ByteSource> source,
                                         const AdaptedBase& base) {

@@ -29,6 +29,9 @@ struct PeftFolder {
 };
 Result<PeftFolder> read_peft_folder(const std::string& path);
 
+// The base's folder, or of a file what its config.json would be, as far as names depend on it. kIo, kBadFile, kUnsupported.
+Result<files::HfFolder> folder_of(const AdaptedBase& base);
+
 // Of the tensors of a safetensors file as PEFT names them.
 Result<StoredAdapter> read_peft_tensors(std::shared_ptr<const PeftConfig> config, std::shared_ptr<const files::ByteSource> source,
                                         const AdaptedBase& base);
