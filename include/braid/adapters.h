@@ -3,6 +3,7 @@
 
 #include "braid/generation_request.h"
 #include "braid/result.h"
+#include "braid/tunable_layer.h"
 #include "braid/weights.h"
 
 #include <boost/asio/awaitable.hpp>
@@ -67,6 +68,12 @@ class Adapters {
 
   // Who uses it goes on. kNotFound.
   virtual Result<void> unload(std::string_view name) = 0;
+
+  // The last layer of the base as `use`, which is current(), has it, with LoRA beside it. Made elsewhere than on the loop. kInvalidArgument
+  // ("lora_config"): this model has no such layer, or nothing of that name in it.
+  virtual boost::asio::awaitable<Result<std::shared_ptr<TunableLayer>>> tunable_layer(AdapterUse /*use*/, LoraShape /*lora*/) {
+    co_return invalid_argument("LoRA is not trained on this model: it reads whole texts", "lora_config");
+  }
 };
 
 }  // namespace braid

@@ -75,6 +75,30 @@ TEST_F(AdapterUpdates, HaveThoseAloneGoOnWithThemWhoUsedTheOlderOnes) {
   EXPECT_EQ(newer->number, 0U);
 }
 
+// Also when there are newer ones by then.
+TEST_F(AdapterUpdates, LeaveTheLayerThatIsTunedToTheWeightsThatTextsAreReadWith) {
+  const AdapterUse older = submitted({});
+  const auto score_with = [&](const AdapterUse& use) {
+    const std::shared_ptr<TunableLayer> layer = run(adapters.tunable_layer(use, {})).value();
+    std::vector<float> inputs(std::size_t{3} * 64);
+    for (std::size_t i = 0; i < inputs.size(); ++i) inputs[i] = static_cast<float>(i % 17) - 8.0F;
+    layer->begin_text(inputs);
+    while (!layer->is_over()) layer->advance(1000);
+    const std::vector<float> parameters(layer->parameter_count(), 0.1F);
+    layer->begin_score(0, parameters);
+    while (!layer->is_over()) layer->advance(1000);
+    return layer->score();
+  };
+  const double before = score_with(older);
+  update_base(UpdateMode::kFinish).value();
+  EXPECT_EQ(score_with(older), before);
+  EXPECT_NE(score_with(submitted({})), before);
+  const Result<std::shared_ptr<TunableLayer>> refused =
+      run(adapters.tunable_layer(older, {.rank = 2, .alpha = 1.0F, .modules = {"k_proj"}}));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+}
+
 TEST_F(AdapterUpdates, EndThoseAloneWhoUsedTheOlderOnes) {
   load("a", write_adapter("a", false)).value();
   load("b", write_adapter("b", false)).value();

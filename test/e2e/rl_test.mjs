@@ -331,3 +331,40 @@ test("a head fitted to preferences in the background scores as they were, beside
   const rated = await finished({ name: "rated", data: data.flatMap(({ chosen, rejected }) => [{ input: chosen, score: 2 }, { input: rejected, score: -1 }]) });
   assert.ok(rated.learnt.loss < 0.05, JSON.stringify(rated.learnt));
 });
+
+test("LoRA beside the last layer learns what is preferred, and goes on from a checkpoint to the same revision", async (t) => {
+  const server = await serve(t, [demo, "--kv-memory", "128M", "--adapter-dir", temporaryFolder(t)]);
+  const job_of = async (id) => (await fetch(`${server.url}/v1/training/jobs/${id}`)).json();
+  const finished = async (job) => {
+    while (job.finished === null) job = await job_of(job.id);
+    return job;
+  };
+  const animals = ["fox", "bear", "mouse", "owl", "cat", "dog", "frog", "goose"];
+  const data = animals.map((animal) => ({ chosen: `The ${animal} was happy and played all day.`, rejected: `The ${animal} was sad and cried all day.` }));
+  const body = { data, held_out: 0.25, checkpoint_every: 1, epochs: 12, learning_rate: 0.01, lora_config: { rank: 4, target_modules: ["q_proj", "v_proj", "down_proj"], batch_size: 2, seed: 5 } };
+  const train = (more) => ask(server, "/v1/training/jobs", { ...body, ...more });
+  const whole = await finished(await train({ name: "whole" }));
+  assert.equal(whole.status, "succeeded", whole.error);
+  assert.equal(whole.learnt.accuracy, 1);
+  assert.ok(whole.learnt.loss < 0.3 && whole.held_out.loss < 0.5, JSON.stringify(whole));
+  assert.deepEqual(whole.lora_config, { rank: 4, alpha: 16, target_modules: ["q_proj", "v_proj", "down_proj"] });
+
+  // What is held out is scored as the job has measured it, but for the rounding of served products.
+  const score = async (input) => (await ask(server, "/v1/rewards/score", { model: "whole", input })).data.map((each) => each.score);
+  let loss = 0;
+  for (const { chosen, rejected } of data.slice(-2)) {
+    const [liked, disliked] = await score([chosen, rejected]);
+    loss += Math.log1p(Math.exp(disliked - liked)) / 2;
+  }
+  assert.ok(Math.abs(loss - whole.held_out.loss) < 0.05 * (1 + loss), `${loss} ${whole.held_out.loss}`);
+
+  let part = await train({ name: "part" });
+  while (part.epochs.done === 0) part = await job_of(part.id);
+  await ask(server, `/v1/training/jobs/${part.id}/cancel`, {});
+  await finished(part);
+  const rest = await finished(await train({ name: "part", resume: true }));
+  if (rest.status === "succeeded") assert.equal(rest.revision, whole.revision);
+  else assert.match(rest.error, /is of epoch 12/); // it was over before it was cancelled
+  const again = await ask(server, "/v1/training/jobs", { ...body, name: "again", lora_config: { target_modules: ["k_proj"] } }, 400);
+  assert.match(again.error.message, /'k_proj', but beside q_proj/);
+});

@@ -1,5 +1,7 @@
 #include "app/serving/model_adapters.h"
 
+#include "model/training/tuned_layer.h"
+
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -86,6 +88,19 @@ Result<std::shared_ptr<const ServedModel>> ModelAdapters::apply(std::shared_ptr<
   adapted->served.is_adapted = !is_plain;
   if (is_plain) plain_ = adapted;
   return std::shared_ptr<const ServedModel>(adapted, &adapted->served);
+}
+
+asio::awaitable<Result<std::shared_ptr<TunableLayer>>> ModelAdapters::tunable_layer(AdapterUse use, LoraShape lora) {
+  using Layer = Result<std::shared_ptr<TunableLayer>>;
+  if (base_.model.passes() != nullptr)
+    co_return invalid_argument("LoRA is not trained on this model: several processes compute it", "lora_config");
+  auto making = [](AdapterBase base, std::shared_ptr<const model::Decoder> decoder, LoraShape shape) -> asio::awaitable<Layer> {
+    co_return model::tune_last_layer({base.model.shape(), base.folder}, *decoder, base.table, shape);
+  };
+  asio::awaitable<Layer> made = making(base_, revisions_.decoder_of(use), std::move(lora));
+  Layer layer = co_await asio::co_spawn(workers_, std::move(made), asio::use_awaitable);
+  if (!layer) co_return invalid_argument(layer.error().message, "lora_config");
+  co_return layer;
 }
 
 asio::awaitable<Result<void>> ModelAdapters::use_always(std::vector<std::string> paths) {

@@ -72,6 +72,7 @@ class ModelRevisions::Entry {
   Entry& operator=(const Entry&) = delete;
 
   const std::vector<model::AdapterSet::Part>& parts() const { return set_->parts; }
+  const std::shared_ptr<const model::Decoder>& decoder() const { return set_->decoder; }
 
   const std::uint32_t index;
   const std::string base;
@@ -201,6 +202,11 @@ AdapterUse ModelRevisions::newer(const AdapterUse& submitted) {
   const auto entry = std::static_pointer_cast<const Entry>(submitted.lease);
   const Result<AdapterUse> newer = entry == nullptr ? use({}) : use_newer(entry->parts());
   return newer ? current(*newer).value() : submitted;
+}
+
+std::shared_ptr<const model::Decoder> ModelRevisions::decoder_of(const AdapterUse& submitted) const {
+  const auto entry = std::static_pointer_cast<const Entry>(submitted.lease);
+  return entry == nullptr ? state_->base.decoder : entry->decoder();
 }
 
 bool ModelRevisions::uses(const AdapterUse& submitted, const void* name) {

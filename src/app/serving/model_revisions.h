@@ -54,6 +54,8 @@ class ModelRevisions {
   Result<AdapterUse> current(const AdapterUse& used);
   // Of what is submitted: the same adapters on the base that is current now; as it is where that cannot be.
   AdapterUse newer(const AdapterUse& submitted);
+  // The weights that what is submitted is computed with.
+  std::shared_ptr<const model::Decoder> decoder_of(const AdapterUse& submitted) const;
   // Whether what is submitted uses an adapter by that name; and then, on the current base, with another one in its place. Nothing: it does
   // not, or that cannot be.
   static bool uses(const AdapterUse& submitted, const void* name);

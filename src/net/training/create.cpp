@@ -9,6 +9,7 @@
 #include "net/training/run_job.h"
 
 #include <boost/asio/co_spawn.hpp>
+#include <cstdint>
 #include <ctime>
 #include <exception>
 #include <filesystem>
@@ -51,6 +52,33 @@ Result<std::string> folder_of(const Service& service, const Jobs& jobs, const Jo
   return folder;
 }
 
+// The last layer of the revision that the texts will be read with.
+asio::awaitable<Result<void>> tune(ModelHold model, JobRequest& request) {
+  const Result<AdapterUse> use = model->adapters->current(model->adapter);
+  if (!use) co_return use.error();
+  request.revision = use->revision;
+  asio::awaitable<Result<std::shared_ptr<TunableLayer>>> making = model->adapters->tunable_layer(*use, request.lora->shape);
+  Result<std::shared_ptr<TunableLayer>> layer = co_await std::move(making);
+  if (!layer) co_return layer.error();
+  request.layer = std::move(*layer);
+  co_return Result<void>();
+}
+
+// What a job is going to hold, of what all may.
+Result<std::uint64_t> bytes_of(const Jobs& jobs, const JobRequest& request) {
+  if (!request.lora) return std::uint64_t{0};
+  std::uint64_t texts = 0;
+  for (const auto& text : request.texts) texts += request.layer->text_bytes(text.size());
+  const std::uint64_t layer = request.layer->bytes();
+  if (texts + layer + jobs.bytes() <= Jobs::kMostBytes) return texts + layer;
+  const auto mebibytes = [](std::uint64_t bytes) { return (bytes >> 20U) + 1; };
+  return invalid_argument(
+      fmt::format("what is kept of {} texts takes {} MiB and the model's last layer {} MiB, jobs that are running have {} MiB, and LoRA "
+                  "has {} MiB in all: give fewer or shorter texts, or wait",
+                  request.texts.size(), mebibytes(texts), mebibytes(layer), jobs.bytes() >> 20U, Jobs::kMostBytes >> 20U),
+      "data");
+}
+
 asio::awaitable<Result<std::shared_ptr<Job>>> begin(std::shared_ptr<Service> service, Jobs& jobs, std::string& body) {
   Result<Value> document = Error{};
   Abandonment abandonment;
@@ -67,9 +95,19 @@ asio::awaitable<Result<std::shared_ptr<Job>>> begin(std::shared_ptr<Service> ser
   const Result<void> read = co_await run_codec_job(*service, abandonment, std::move(reading));
   if (!read) co_return read.error();
   if (!request) co_return request.error();
+  if (request->lora) {
+    // Named, because g++ 12 destroys some temporaries of such an expression twice.
+    asio::awaitable<Result<void>> tuning = tune(*model, *request);
+    const Result<void> tuned = co_await std::move(tuning);
+    if (!tuned) co_return tuned.error();
+  }
   const Result<std::string> folder = folder_of(*service, jobs, *request);
   if (!folder) co_return folder.error();
+  const Result<std::uint64_t> bytes = bytes_of(jobs, *request);
+  if (!bytes) co_return bytes.error();
   auto job = std::make_shared<Job>();
+  if (request->lora) job->lora = request->lora->shape;
+  job->bytes = *bytes;
   job->id = service->new_id("train-");
   job->model = (*model)->id;
   job->adapter = request->adapter;

@@ -1,5 +1,7 @@
 #include "net/training/head_fit.h"
 
+#include "net/training/loss.h"
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -10,9 +12,6 @@ namespace {
 constexpr double kFirstDecay = 0.9;
 constexpr double kSecondDecay = 0.999;
 constexpr double kLeastDeviation = 1e-6;  // of an input that says nothing
-
-double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
-double softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }
 
 }  // namespace
 
@@ -60,7 +59,7 @@ void HeadFit::advance() {
   for (std::size_t i = 0; i < count; ++i) {
     const Example& example = examples_[i];
     if (example.rejected) {
-      const double wrong = sigmoid(score(*example.rejected) - score(example.text)) / static_cast<double>(count);
+      const double wrong = -loss_of_lead(score(example.text) - score(*example.rejected)).slope / static_cast<double>(count);
       slope[example.text] -= wrong;
       slope[*example.rejected] += wrong;
     } else {
@@ -104,10 +103,10 @@ FitFigures HeadFit::measure(std::size_t begin, std::size_t end) const {
     const Example& example = examples_[i];
     if (example.rejected) {
       const double lead = score(example.text) - score(*example.rejected);
-      figures.loss += softplus(-lead);
+      figures.loss += loss_of_lead(lead).value;
       figures.accuracy += lead > 0.0 ? 1.0 : 0.0;
     } else {
-      figures.loss += 0.5 * std::pow(score(example.text) - static_cast<double>(example.score), 2);
+      figures.loss += loss_of_error(score(example.text) - static_cast<double>(example.score)).value;
     }
   }
   const auto count = static_cast<double>(end - begin);

@@ -9,11 +9,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <fmt/format.h>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string_view>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 namespace braid::net::training {
@@ -23,6 +26,12 @@ constexpr std::size_t kMostExamples = 100'000;
 constexpr std::size_t kMostName = 64;
 constexpr std::int64_t kMostEpochs = 100'000;
 constexpr float kMostNumber = 1e6F;
+constexpr std::int32_t kLoraEpochs = 10;
+constexpr double kLoraRate = 1e-3;
+constexpr std::int64_t kMostBatch = 1024;
+constexpr float kLeastAlpha = 1e-3F;
+constexpr float kMostAlpha = 1e4F;
+constexpr std::size_t kMostModules = 16;
 
 // Parts of a path that lead nowhere else.
 bool may_be_folder(std::string_view name) {
@@ -39,12 +48,14 @@ class JobReader {
 
   Result<JobRequest> read() {
     for (const auto& [key, ignored] : *body_.get_if<ValueDict>()) {
-      constexpr std::array<std::string_view, 12> kKnown = {"model",    "name", "data",   "epochs",           "learning_rate", "l2",
-                                                           "held_out", "head", "resume", "checkpoint_every", "user",          "model_id"};
+      constexpr std::array<std::string_view, 13> kKnown = {"model", "name",     "data",       "epochs", "learning_rate",
+                                                           "l2",    "held_out", "head",       "resume", "checkpoint_every",
+                                                           "user",  "model_id", "lora_config"};
       if (std::ranges::find(kKnown, key) == kKnown.end()) return invalid_argument(fmt::format("'{}' is not known here", key), key);
     }
     Result<void> read = read_name();
     if (read) read = read_head();
+    if (read) read = read_lora_options();
     if (read) read = read_data();
     if (read) read = read_options();
     if (!read) return read.error();
@@ -72,6 +83,57 @@ class JobReader {
     const Value* const value = member("head");
     if (value == nullptr || *value == Value("linear")) return {};
     return invalid_argument("'head' must be 'linear': nothing else is fitted by this build", "head");
+  }
+
+  Result<void> read_lora_options() {
+    const Value* const value = member("lora_config");
+    if (value == nullptr) return {};
+    const auto* const dict = value->get_if<ValueDict>();
+    if (dict == nullptr) return json::wrong_type("lora_config", "an object", *value);
+    LoraOptions& lora = request_.lora.emplace();
+    request_.fit.epochs = kLoraEpochs;
+    request_.fit.learning_rate = kLoraRate;
+    request_.fit.l2 = 0.0;
+    for (const auto& [key, given] : *dict) {
+      const Result<void> read = read_lora_option(key, given, json::at_key("lora_config", key), lora);
+      if (!read) return read;
+    }
+    return {};
+  }
+
+  static Result<void> read_lora_option(const std::string& key, const Value& value, const std::string& path, LoraOptions& lora) {
+    if (value.is_null()) return {};
+    const auto integer = [&](std::int64_t least, std::int64_t most, auto& out) -> Result<void> {
+      const auto number = json::read_integer(value, path, least, most);
+      if (!number) return number.error();
+      out = static_cast<std::remove_reference_t<decltype(out)>>(*number);
+      return {};
+    };
+    if (key == "rank") return integer(1, LoraShape::kMostRank, lora.shape.rank);
+    if (key == "batch_size") return integer(1, kMostBatch, lora.batch);
+    if (key == "seed") return integer(0, std::numeric_limits<std::int64_t>::max(), lora.seed);
+    if (key == "layers") {
+      std::int64_t layers = 1;
+      const Result<void> read = integer(1, kMostEpochs, layers);
+      if (read && layers > 1) return invalid_argument("'lora_config.layers' must be 1: LoRA is trained on the last layer", path);
+      return read;
+    }
+    if (key == "alpha") {
+      const auto alpha = json::read_number(value, path, kLeastAlpha, kMostAlpha);
+      if (!alpha) return alpha.error();
+      lora.shape.alpha = *alpha;
+      return {};
+    }
+    if (key != "target_modules") return invalid_argument(fmt::format("'{}' is not known here", path), path);
+    const auto* const list = value.get_if<ValueList>();
+    if (list == nullptr || list->empty() || list->size() > kMostModules) return json::wrong_type(path, "a list of names of modules", value);
+    lora.shape.modules.clear();
+    for (std::size_t i = 0; i < list->size(); ++i) {
+      auto name = json::read_string((*list)[i], json::at_index(path, i));
+      if (!name) return name.error();
+      lora.shape.modules.push_back(std::move(*name));
+    }
+    return {};
   }
 
   Result<void> read_data() {

@@ -49,6 +49,17 @@ void append_text_or_null(std::string& out, const std::string& text) {
   }
 }
 
+void append_lora(std::string& out, const std::optional<LoraShape>& lora) {
+  if (!lora) {
+    out += R"("lora_config":null,)";
+    return;
+  }
+  fmt::format_to(std::back_inserter(out), R"("lora_config":{{"rank":{},"alpha":{},"target_modules":[)", lora->rank, lora->alpha);
+  std::string_view separator = "";
+  for (const std::string& name : lora->modules) out += fmt::format("{}{}", std::exchange(separator, ","), json::quoted(name));
+  out += "]},";
+}
+
 http::Response told(const Job& job) {
   http::Response response;
   append_job(response.body, job);
@@ -66,6 +77,7 @@ void append_job(std::string& out, const Job& job) {
                  R"({{"id":{},"object":"training.job","status":"{}","model":{},"name":{},"kind":"{}","examples":{},)", json::quoted(job.id),
                  state_name(job.state), json::quoted(job.model), json::quoted(job.adapter), job.is_of_pairs ? "pairs" : "scores",
                  job.examples);
+  append_lora(out, job.lora);
   fmt::format_to(std::back_inserter(out), R"("texts":{{"done":{},"total":{},"tokens":{}}},"epochs":{{"done":{},"total":{}}})",
                  job.texts_read, job.texts, job.tokens, job.epoch, job.epochs);
   append_figures(out, "learnt", job, job.figures, job.examples - job.held_out);
@@ -100,6 +112,13 @@ std::shared_ptr<Job> Jobs::find(std::string_view id) const {
 std::shared_ptr<Job> Jobs::busy_with(std::string_view folder) const {
   const auto found = std::ranges::find_if(jobs_, [folder](const auto& job) { return !job->is_over() && job->folder == folder; });
   return found == jobs_.end() ? nullptr : *found;
+}
+
+std::uint64_t Jobs::bytes() const {
+  std::uint64_t all = 0;
+  for (const auto& job : jobs_)
+    if (!job->is_over()) all += job->bytes;
+  return all;
 }
 
 http::Response Jobs::list() const {

@@ -1,6 +1,7 @@
 // Training jobs: what is being fitted, and what has been. Loop only.
 #pragma once
 
+#include "braid/tunable_layer.h"
 #include "net/http/response.h"
 #include "net/service/codec_jobs.h"
 #include "net/training/head_fit.h"
@@ -8,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,9 +27,11 @@ enum class JobState : std::uint8_t {
 
 struct Job {
   std::string id;
-  std::string model;    // the base
-  std::string adapter;  // what comes out
-  std::string folder;   // where it is written
+  std::string model;                   // the base
+  std::string adapter;                 // what comes out
+  std::string folder;                  // where it is written
+  std::optional<LoraShape> lora = {};  // nothing: a head alone
+  std::uint64_t bytes = 0;             // that it holds of its texts and of the model
   JobState state = JobState::kReading;
   bool is_of_pairs = false;
   std::size_t examples = 0;
@@ -51,12 +55,15 @@ struct Job {
 
 class Jobs {
  public:
-  static constexpr std::size_t kMostKept = 1000;  // of those that are over the oldest go first
+  static constexpr std::size_t kMostKept = 1000;                        // of those that are over the oldest go first
+  static constexpr std::uint64_t kMostBytes = std::uint64_t{4} << 30U;  // of all that fit LoRA
 
   void add(std::shared_ptr<Job> job);
   std::shared_ptr<Job> find(std::string_view id) const;  // null: none
   // One that is not over and writes to that folder; null: none.
   std::shared_ptr<Job> busy_with(std::string_view folder) const;
+  // Of those that are not over.
+  std::uint64_t bytes() const;
 
   // GET /v1/training/jobs, newest first.
   http::Response list() const;

@@ -1,7 +1,7 @@
 #include "net/training/run_job.h"
 
 #include "braid/adapters.h"
-#include "net/training/adapter_folder.h"
+#include "net/training/fitting.h"
 
 #include <algorithm>
 #include <boost/asio/steady_timer.hpp>
@@ -16,6 +16,7 @@
 #include <optional>
 #include <spdlog/spdlog.h>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -26,7 +27,6 @@ namespace asio = boost::asio;
 
 constexpr std::int32_t kLowestPriority = 100;
 constexpr std::size_t kTextsAtOnce = 4;
-constexpr std::size_t kWorkOfPiece = 4'000'000;  // multiplications on the codec worker, where requests of others wait meanwhile
 
 Error replaced() {
   return {ErrorCode::kCancelled, "the weights of the model were replaced while the job read its texts: start it again", ""};
@@ -37,7 +37,8 @@ Error stopped() { return {ErrorCode::kCancelled, "the job was cancelled", ""}; }
 class Run : public std::enable_shared_from_this<Run> {
  public:
   Run(Service& service, Job& job, const ServedModel& model, JobRequest request)
-      : service_(service), job_(job), model_(model), request_(std::move(request)) {}
+      : service_(service), job_(job), model_(model), texts_(std::move(request.texts)), checkpoint_every_(request.checkpoint_every),
+        revision_(std::move(request.revision)), fitting_(make_fitting(request, job.folder)) {}
 
   asio::awaitable<Result<void>> run() {
     asio::awaitable<Result<void>> reading = read_texts();
@@ -64,10 +65,9 @@ class Run : public std::enable_shared_from_this<Run> {
   // A few are asked for at once; the scheduler takes them where nobody else wants its time.
   asio::awaitable<Result<void>> read_texts() {
     std::deque<Ticket> running;
-    vectors_.resize(request_.texts.size());
-    for (std::size_t next = 0, oldest = 0; oldest < request_.texts.size();) {
+    for (std::size_t next = 0, oldest = 0; oldest < texts_.size();) {
       if (is_stopped()) co_return stopped();
-      if (next < request_.texts.size() && running.size() < kTextsAtOnce) {
+      if (next < texts_.size() && running.size() < kTextsAtOnce) {
         Result<Ticket> ticket = submit_text(next);
         if (ticket) {
           running.push_back(std::move(*ticket));
@@ -81,14 +81,31 @@ class Run : public std::enable_shared_from_this<Run> {
           continue;
         }
       }
-      asio::awaitable<Result<void>> vector = await_vector(*running.front(), vectors_[oldest]);
-      const Result<void> read = co_await std::move(vector);
-      if (!read) co_return read;
+      asio::awaitable<Result<void>> vector = await_vector(*running.front());
+      Result<void> read = co_await std::move(vector);
       running.pop_front();
-      job_.tokens += request_.texts[oldest].size();
+      if (!read) co_return read;
+      asio::awaitable<Result<void>> taking = take_vector();
+      read = co_await std::move(taking);
+      if (!read) co_return read;
+      job_.tokens += texts_[oldest].size();
       job_.texts_read = ++oldest;
     }
     co_return Result<void>();
+  }
+
+  asio::awaitable<Result<void>> take_vector() {
+    const auto self = shared_from_this();
+    asio::awaitable<Result<void>> taking = run_piece([self] {
+      self->fitting_->take(std::move(self->vector_));
+      self->is_between_ = self->fitting_->advance();
+    });
+    Result<void> ran = co_await std::move(taking);
+    while (ran && !is_between_) {
+      asio::awaitable<Result<void>> piece = run_piece([self] { self->is_between_ = self->fitting_->advance(); });
+      ran = co_await std::move(piece);
+    }
+    co_return ran;
   }
 
   // A head is fitted to what one revision of the weights says of the texts.
@@ -104,15 +121,16 @@ class Run : public std::enable_shared_from_this<Run> {
     GenerationRequest request;
     request.adapter = std::move(weights);
     request.id = fmt::format("{}/{}", job_.id, text);
-    request.prompt = request_.texts[text];
+    request.prompt = texts_[text];
     request.stop.max_tokens = 0;
-    request.pooling = Pooling::kLast;
+    std::tie(request.pooling, request.pooled_output) = fitting_->reads();
     request.priority = kLowestPriority;
     request.speculation = {.method = DraftMethod::kOff};
     return request;
   }
 
-  asio::awaitable<Result<void>> await_vector(TokenSource& source, std::vector<float>& vector) {
+  asio::awaitable<Result<void>> await_vector(TokenSource& source) {
+    vector_.clear();
     const Abandonment::Wait waits(job_.cancellation, source.arrived());
     while (true) {
       std::optional<TokenEvent> event = source.try_next();
@@ -122,12 +140,12 @@ class Run : public std::enable_shared_from_this<Run> {
       }
       if (is_stopped()) co_return stopped();
       if (!event) continue;
-      if (auto* pooled = std::get_if<PooledVector>(&*event)) vector = std::move(pooled->values);
+      if (auto* pooled = std::get_if<PooledVector>(&*event)) vector_ = std::move(pooled->values);
       const auto* finish = std::get_if<Finish>(&*event);
       if (finish == nullptr) continue;
       if (finish->error) co_return *finish->error;
       if (finish->usage.weight_changes > 0) co_return replaced();
-      if (vector.empty()) co_return stopped();
+      if (vector_.empty()) co_return stopped();
       co_return Result<void>();
     }
   }
@@ -136,16 +154,17 @@ class Run : public std::enable_shared_from_this<Run> {
     job_.state = JobState::kFitting;
     // Work on the codec worker owns what it touches: the loop may end before it does.
     const auto self = shared_from_this();
-    asio::awaitable<Result<void>> beginning = run_piece([self] { self->begin_fit(); });
+    asio::awaitable<Result<void>> beginning = run_piece([self] { self->fault_ = self->fitting_->begin(); });
     Result<void> ran = co_await std::move(beginning);
-    while (ran && !fit_->done()) {
+    while (ran && !fitting_->done()) {
       asio::awaitable<Result<void>> piece = run_piece([self] { self->advance(); });
       ran = co_await std::move(piece);
       if (!ran) co_return ran;
-      job_.epoch = fit_->epoch();
+      if (!is_between_) continue;
+      job_.epoch = fitting_->epoch();
       job_.figures = learnt_;
       job_.held_out_figures = held_out_;
-      if (is_checkpoint()) job_.checkpoint_epoch = job_.epoch;
+      if (fitting_->is_checkpoint(checkpoint_every_)) job_.checkpoint_epoch = job_.epoch;
     }
     co_return ran;
   }
@@ -165,40 +184,23 @@ class Run : public std::enable_shared_from_this<Run> {
   }
 
   // Codec worker.
-  void begin_fit() {
-    if (request_.resumes) {
-      auto head = read_head(folder_, vectors_.front().size());
-      if (!head) {
-        fault_ = head.error();
-        return;
-      }
-      request_.fit.begin = std::move(*head);
-    }
-    fit_.emplace(std::move(vectors_), std::move(request_.examples), std::move(request_.fit));
-  }
-
-  // Likewise: some epochs, up to the next checkpoint.
   void advance() {
-    const std::size_t work = std::max<std::size_t>(1, fit_->epoch_work());
-    for (std::size_t done = 0; done == 0 || (done + work <= kWorkOfPiece && !is_checkpoint()); done += work) fit_->advance();
-    learnt_ = fit_->learnt();
-    held_out_ = fit_->held_out();
-    if (is_checkpoint()) fault_ = write_head(folder_, fit_->head());
-  }
-
-  // The end is one, too.
-  bool is_checkpoint() const {
-    return fit_->done() || (request_.checkpoint_every > 0 && fit_->epoch() > 0 && fit_->epoch() % request_.checkpoint_every == 0);
+    is_between_ = fitting_->advance();
+    if (!is_between_) return;
+    learnt_ = fitting_->learnt();
+    held_out_ = fitting_->held_out();
+    if (fitting_->is_checkpoint(checkpoint_every_)) fault_ = fitting_->save();
   }
 
   Service& service_;
   Job& job_;
   const ServedModel& model_;
-  const std::string folder_ = job_.folder;
-  JobRequest request_;
+  const std::vector<std::vector<TokenId>> texts_;
+  const std::int32_t checkpoint_every_;
   std::optional<std::string> revision_;  // of the weights that the texts are read with; nothing: none has been
-  std::vector<std::vector<float>> vectors_;
-  std::optional<HeadFit> fit_;  // the codec worker's while a piece runs, as the next three
+  std::unique_ptr<Fitting> fitting_;     // the codec worker's while a piece runs, as all that follows
+  std::vector<float> vector_;            // of a text
+  bool is_between_ = false;              // what was taken, or an epoch, is over
   FitFigures learnt_, held_out_;
   Result<void> fault_;
 };
