@@ -132,6 +132,8 @@ void fuzz_job(Value& document, const ServedModel& model) {
   const auto job = net::training::read_job(document, model);
   if (!job) return require_client_error(job.error());
   require(!job->adapter.empty() && !job->examples.empty());
+  require(!job->lora || (job->lora->shape.rank >= 1 && job->lora->shape.rank <= LoraShape::kMostRank && !job->lora->shape.modules.empty() &&
+                         job->lora->batch >= 1));
   for (const net::training::Example& example : job->examples)
     require(example.text < job->texts.size() && example.rejected.value_or(0) < job->texts.size());
 }
