@@ -1,6 +1,7 @@
 #include "app/serving/adapter_names.h"
 
 #include "app/encoder_folder.h"
+#include "app/serving/served_engine.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -50,6 +51,46 @@ Result<void> check_adapter_count(std::size_t count) {
 Error only_whole(const std::string& name) {
   return invalid_argument(fmt::format("the adapter '{}' has magnitudes or whole weights: it is used alone, and with a scale of 1", name),
                           "adapter");
+}
+
+Result<NamedBefore> named_before(const std::vector<AdapterEntry>& entries, const std::string& name, const WeightSource& source,
+                                 bool replaces) {
+  const auto before = std::ranges::find(entries, name, [](const AdapterEntry& entry) { return entry.facts.name; });
+  if (before == entries.end()) return NamedBefore{nullptr, source.path};
+  if (!replaces)
+    return invalid_argument(fmt::format("the adapter '{}' is loaded already: unload it, or ask that it is replaced", name), "name");
+  return NamedBefore{before->loaded, source.path.empty() ? before->facts.path : source.path};
+}
+
+Result<AdapterFacts> facts_of(const LoadedAdapter& loaded, const std::string& name, const std::string& path, const std::string& expected) {
+  AdapterFacts facts;
+  facts.name = name;
+  facts.path = path;
+  facts.created = now_in_unix_seconds();
+  const auto take = [&](const auto& adapter, std::uint64_t bytes) {
+    facts.revision = adapter.revision;
+    facts.rank = adapter.rank;
+    facts.parameters = adapter.parameters;
+    facts.bytes = bytes;
+  };
+  if (loaded.of_encoder != nullptr) {
+    take(*loaded.of_encoder, loaded.of_encoder->bytes);
+  } else {
+    take(*loaded.adapter, loaded.adapter->storage.size());
+  }
+  if (auto other = other_revision(expected, facts.revision)) return std::move(*other);
+  return facts;
+}
+
+std::optional<AdapterEntry> give_name(std::vector<AdapterEntry>& entries, std::uint32_t& numbers, AdapterFacts& facts,
+                                      std::shared_ptr<const LoadedAdapter> loaded) {
+  const auto same = std::ranges::find(entries, facts.name, [](const AdapterEntry& entry) { return entry.facts.name; });
+  facts.number = same == entries.end() ? numbers : same->facts.number;
+  AdapterEntry newer{facts, std::move(loaded)};
+  if (same != entries.end()) return std::exchange(*same, std::move(newer));
+  entries.push_back(std::move(newer));
+  ++numbers;
+  return std::nullopt;
 }
 
 std::shared_ptr<AdaptedModel> adapted_model(std::shared_ptr<const ServedModel> base, AdapterUse use, const std::string& names,

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -46,6 +47,20 @@ Result<AdapterEntry*> chosen_adapter(std::vector<AdapterEntry>& entries, const A
 // kInvalidArgument: there are more than a request may have.
 Result<void> check_adapter_count(std::size_t count);
 Error only_whole(const std::string& name);
+
+// What a load finds under the name that it is for.
+struct NamedBefore {
+  std::shared_ptr<const LoadedAdapter> loaded;  // null: nothing
+  std::string path;                             // of the source, or of what is there
+};
+// kInvalidArgument: there is an adapter of the name, which is not to be replaced.
+Result<NamedBefore> named_before(const std::vector<AdapterEntry>& entries, const std::string& name, const WeightSource& source,
+                                 bool replaces);
+// kInvalidArgument: it is another revision than the expected one.
+Result<AdapterFacts> facts_of(const LoadedAdapter& loaded, const std::string& name, const std::string& path, const std::string& expected);
+// The name stands for it from now on; `numbers` have been given out, and its facts get the name's. What the name stood for; nothing: it is new.
+std::optional<AdapterEntry> give_name(std::vector<AdapterEntry>& entries, std::uint32_t& numbers, AdapterFacts& facts,
+                                      std::shared_ptr<const LoadedAdapter> loaded);
 
 // What a request makes of its base.
 struct AdaptedModel {

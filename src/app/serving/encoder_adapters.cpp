@@ -98,46 +98,25 @@ asio::awaitable<Result<AdapterFacts>> EncoderAdapters::load(std::string name, We
   const Turns::Turn turn = co_await std::move(taking);
   if (alive.expired()) co_return gone;
   had_any_ = true;
-  const auto find = [this](const std::string& wanted) {
-    return std::ranges::find_if(entries_, [&](const AdapterEntry& entry) { return entry.facts.name == wanted; });
-  };
-  const auto before = find(name);
-  if (before != entries_.end() && !replacing)
-    co_return invalid_argument(fmt::format("the adapter '{}' is loaded already: unload it, or ask that it is replaced", name), "name");
-  const std::shared_ptr<const LoadedAdapter> previous = before != entries_.end() ? before->loaded : nullptr;
+  const Result<NamedBefore> before = named_before(entries_, name, source, replacing.has_value());
+  if (!before) co_return before.error();
   const std::string expected = source.revision;
-  const std::string path = source.path.empty() && before != entries_.end() ? before->facts.path : source.path;
   auto making = [](WeightSource from, std::shared_ptr<const LoadedAdapter> older,
                    model::AdaptedEncoder base) -> asio::awaitable<Result<LoadedAdapter>> {
     co_return load_adapter(from, older.get(), base);
   };
-  asio::awaitable<Result<LoadedAdapter>> made = making(std::move(source), previous, base_);
+  asio::awaitable<Result<LoadedAdapter>> made = making(std::move(source), before->loaded, base_);
   Result<LoadedAdapter> loaded = co_await asio::co_spawn(workers_, std::move(made), asio::use_awaitable);
   if (alive.expired()) co_return gone;
   if (!loaded) co_return loaded.error();
-  const model::EncoderAdapter& adapter = *loaded->of_encoder;
-  if (const auto other = other_revision(expected, adapter.revision)) co_return *other;
-  AdapterFacts facts{.name = name,
-                     .revision = adapter.revision,
-                     .path = path,
-                     .created = now_in_unix_seconds(),
-                     .rank = adapter.rank,
-                     .parameters = adapter.parameters,
-                     .bytes = adapter.bytes};
-  auto shared = std::make_shared<const LoadedAdapter>(std::move(*loaded));
-  const auto same = find(name);
-  if (same == entries_.end()) {
-    facts.number = numbers_++;
-    entries_.push_back({facts, std::move(shared)});
-    co_return facts;
-  }
-  facts.number = same->facts.number;
-  const AdapterEntry older = std::exchange(*same, {facts, std::move(shared)});
-  if (replacing != UpdateMode::kAbort) co_return facts;
+  Result<AdapterFacts> facts = facts_of(*loaded, name, before->path, expected);
+  if (!facts) co_return facts.error();
+  const auto older = give_name(entries_, numbers_, *facts, std::make_shared<const LoadedAdapter>(std::move(*loaded)));
+  if (!older || replacing != UpdateMode::kAbort) co_return *facts;
   std::erase_if(ended_, [](const auto& ended) { return ended.expired(); });
-  ended_.push_back(older.loaded->of_encoder);
-  end_users_of(*older.loaded->of_encoder);
-  co_return facts;
+  ended_.push_back(older->loaded->of_encoder);
+  end_users_of(*older->loaded->of_encoder);
+  co_return *facts;
 }
 
 Result<void> EncoderAdapters::unload(std::string_view name) {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <chrono>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <utility>
@@ -13,14 +12,6 @@
 namespace braid::app {
 
 namespace asio = boost::asio;
-
-namespace {
-
-std::int64_t seconds_now() {
-  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-}  // namespace
 
 ModelAdapters::ModelAdapters(asio::thread_pool& workers, ModelRevisions& revisions, AdapterBase base, const RunningRequests& running)
     : workers_(workers), revisions_(revisions), base_(std::move(base)), running_(running) {}
@@ -133,43 +124,27 @@ asio::awaitable<Result<AdapterFacts>> ModelAdapters::load(std::string name, Weig
   const Turns::Turn turn = co_await std::move(taking);
   if (alive.expired()) co_return gone;
   had_any_ = true;
-  const Entry* before = find(name);
-  if (before != nullptr && !replacing)
-    co_return invalid_argument(fmt::format("the adapter '{}' is loaded already: unload it, or ask that it is replaced", name), "name");
-  const std::shared_ptr<const LoadedAdapter> previous = before != nullptr ? before->loaded : nullptr;
+  const Result<NamedBefore> before = named_before(entries_, name, source, replacing.has_value());
+  if (!before) co_return before.error();
   const std::string expected = source.revision;
-  const std::string path = source.path.empty() && before != nullptr ? before->facts.path : source.path;
   auto making = [](WeightSource from, std::shared_ptr<const LoadedAdapter> older, AdapterBase base,
                    std::shared_ptr<const model::Decoder> decoder) -> asio::awaitable<Result<LoadedAdapter>> {
     co_return load_adapter(from, older.get(), base, *decoder);
   };
-  asio::awaitable<Result<LoadedAdapter>> made = making(std::move(source), previous, base_, revisions_.base().decoder);
+  asio::awaitable<Result<LoadedAdapter>> made = making(std::move(source), before->loaded, base_, revisions_.base().decoder);
   Result<LoadedAdapter> loaded = co_await asio::co_spawn(workers_, std::move(made), asio::use_awaitable);
   if (alive.expired()) co_return gone;
   if (!loaded) co_return loaded.error();
-  const model::Adapter& adapter = *loaded->adapter;
-  if (const auto other = other_revision(expected, adapter.revision)) co_return *other;
-  AdapterFacts facts{.name = name,
-                     .revision = adapter.revision,
-                     .path = path,
-                     .created = seconds_now(),
-                     .rank = adapter.rank,
-                     .parameters = adapter.parameters,
-                     .bytes = adapter.storage.size()};
+  Result<AdapterFacts> facts = facts_of(*loaded, name, before->path, expected);
+  if (!facts) co_return facts.error();
   share(*loaded);
   revisions_.add_made(loaded->adapter);
-  auto shared = std::make_shared<const LoadedAdapter>(std::move(*loaded));
-  const auto same = std::ranges::find_if(entries_, [&](const Entry& entry) { return entry.facts.name == name; });
-  if (same == entries_.end()) {
-    facts.number = numbers_++;
-    entries_.push_back({facts, std::move(shared)});
-  } else {
-    facts.number = same->facts.number;
-    const Entry older = std::exchange(*same, {facts, std::move(shared)});
-    if (older.facts.revision == facts.revision) same->name = older.name;
-    tell_running(replacing.value_or(UpdateMode::kFinish), older, *same);
-  }
-  co_return facts;
+  const auto older = give_name(entries_, numbers_, *facts, std::make_shared<const LoadedAdapter>(std::move(*loaded)));
+  if (!older) co_return *facts;
+  Entry& newer = *std::ranges::find_if(entries_, [&](const Entry& entry) { return entry.facts.name == name; });
+  if (older->facts.revision == newer.facts.revision) newer.name = older->name;
+  tell_running(replacing.value_or(UpdateMode::kFinish), *older, newer);
+  co_return *facts;
 }
 
 Result<void> ModelAdapters::unload(std::string_view name) {
