@@ -86,7 +86,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
       read_folder(base, rest);
       break;
     case 1:
-      use(base, model::read_gguf_adapter(source_of(rest), {base.shape, ""}));
+      use(base, model::read_gguf_adapter(source_of(rest), base.shape.architecture, base.shape.input.name));
       break;
     default:
       read_newer(base, rest);

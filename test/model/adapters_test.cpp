@@ -63,6 +63,7 @@ void expect_named(const ModelShape& file, const std::map<std::string, std::pair<
   std::mt19937 random(5);
   Tensors adapter;
   for (const auto& [name, size] : modules) {
+    if (size.second == 0) continue;
     adapter.add("base_model.model." + name + ".lora_A.weight", random_values(random, {2, size.second}, 0.1F));
     adapter.add("base_model.model." + name + ".lora_B.weight", random_values(random, {size.first, 2}, 0.1F));
   }
@@ -83,6 +84,8 @@ TEST(AdapterNames, LieInAFileWhereTheFolderHasThem) {
         auto size = std::pair(stored.shape[0], stored.shape[1]);
         if (name == "gpt2") std::swap(size.first, size.second);
         modules.emplace(tensor.substr(0, tensor.size() - 7), size);
+      } else if (is_of_norm(tensor, stored) && tensor.ends_with(".weight")) {
+        modules.emplace(tensor.substr(0, tensor.size() - 7), std::pair(stored.shape[0], stored.shape.size() > 1 ? stored.shape[1] : 0));
       }
     const ModelShape shape = describe_model(open_model(folder.path())).value();
     // Of these a folder says more than can be told from a shape: an adapter for such a file is a GGUF file, too.
@@ -93,7 +96,7 @@ TEST(AdapterNames, LieInAFileWhereTheFolderHasThem) {
     const auto found = place_modules(files::HfFolder::of_config("a file", *config), modules);
     const auto expected = place_modules(folder, modules).value();
     const auto key = [](const ModulePlace& place) {
-      return std::tuple(place.module, place.tensor, place.expert, place.order, place.columns, place.factors);
+      return std::tuple(place.module, place.tensor, place.expert, place.order, place.columns, place.factors, place.plus, place.turned);
     };
     std::set<decltype(key(expected.front()))> of_file, of_folder;
     if (found)
@@ -392,7 +395,7 @@ TEST(Adapters, AdaptEachExpert) {
     writer.tensor(name + ".lora_a", 0, {kWidth, 2, 8}, bytes_of(random_values(random, {8, 2, kWidth}, 0.1F)));
     writer.tensor(name + ".lora_b", 0, {2, kWidth, 8}, bytes_of(random_values(random, {8, kWidth, 2}, 0.1F)));
   }
-  const auto stored = read_gguf_adapter(writer.source("experts.gguf"), {model->shape(), ""}).value();
+  const auto stored = read_gguf_adapter(writer.source("experts.gguf"), model->shape().architecture, model->shape().input.name).value();
   const auto tuned = build_adapter(stored, model->shape(), *model->first()->weights, table).value();
   EXPECT_EQ(tuned->matrices.size(), 24U);
   model->adapters().set(1, only(tuned));

@@ -3,7 +3,9 @@
 #include "model/adapter_models.h"
 #include "model/encoder_models.h"
 #include "model/encoders/encoder_adapter_builder.h"
+#include "model/encoders/gguf_modules.h"
 #include "model/forward_harness.h"
+#include "support/gguf_writer.h"
 
 #include <algorithm>
 #include <cmath>
@@ -217,6 +219,78 @@ TEST_P(EncoderAdaptersOfFamilies, ComputeWhatTheMergedModelDoes) {
 
 INSTANTIATE_TEST_SUITE_P(Encoders, EncoderAdaptersOfFamilies, testing::ValuesIn(encoder_folders()), test_name);
 
+// Files of llama.cpp's names give what the folder gives that they were made of: on a base from a folder, and on one from a file.
+class EncoderAdaptersOfFiles : public testing::TestWithParam<std::string> {};
+
+TEST_P(EncoderAdaptersOfFiles, GiveWhatTheFolderGives) {
+  const files::HfFolder base = files::HfFolder::open(encoder_path(GetParam())).value();
+  kernels::ThreadTeam team(2);
+  const LoadedEncoder loaded = load_encoder(GetParam(), kernels::best_kernel_table(), team);
+  braid::test::GgufWriter writer;
+  writer.string("general.type", "adapter").string("general.architecture", gguf_architecture(loaded.encoder->shape()).value());
+  writer.string("adapter.type", "lora").f32("adapter.lora.alpha", 6.0F);
+  std::mt19937 random(19);
+  Tensors adapter;
+  const auto bytes_of = [](const Values& values) {
+    const auto* begin = reinterpret_cast<const std::byte*>(values.at.data());
+    return std::vector<std::byte>(begin, begin + values.at.size() * 4);
+  };
+  for (const auto& [name, tensor] : base.tensors()) {
+    const bool is_table = name.ends_with("word_embeddings.weight") || name.ends_with("tok_embeddings.weight");
+    const std::string in_base = is_table ? name.substr(0, name.size() - 7) : adapted_module(name, tensor);
+    const auto in_file = in_base.empty() ? std::nullopt : gguf_module(in_base);
+    if (!in_file) continue;
+    const Values whole = adapting::values_of(tensor);
+    const std::int64_t inputs = is_table ? whole.rows() : whole.columns();
+    const std::int64_t outputs = is_table ? whole.columns() : whole.rows();
+    const Values down = adapting::random_values(random, {3, inputs}, is_table ? 0.3F : 1.0F / std::sqrt(static_cast<float>(inputs)));
+    const Values up = adapting::random_values(random, {outputs, 3}, 0.1F);
+    const std::string module = "base_model.model." + in_base;
+    adapter.add(module + (is_table ? ".lora_embedding_A" : ".lora_A.weight"), down);
+    adapter.add(module + (is_table ? ".lora_embedding_B" : ".lora_B.weight"), up);
+    Values stored = down;  // of an embedding the other way round
+    for (std::int64_t r = 0; r < 3 && is_table; ++r)
+      for (std::int64_t i = 0; i < inputs; ++i)
+        stored.at[static_cast<std::size_t>(i * 3 + r)] = down.at[static_cast<std::size_t>(r * inputs + i)];
+    is_table ? writer.tensor(*in_file + ".weight.lora_a", 0, {3, inputs}, bytes_of(stored))
+             : writer.tensor(*in_file + ".weight.lora_a", 0, {inputs, 3}, bytes_of(stored));
+    writer.tensor(*in_file + ".weight.lora_b", 0, {3, outputs}, bytes_of(up));
+  }
+  const braid::test::Folder folder;
+  adapting::write_file(folder / "adapter_config.json", std::string(R"({"peft_type":"LORA","r":3,"lora_alpha":6})"));
+  adapting::write_file(folder / "adapter_model.safetensors", adapter.file());
+  const Built of_folder = build_at(folder.path(), loaded, encoder_path(GetParam()));
+  ASSERT_TRUE(of_folder) << of_folder.error().message;
+  const TextEncoder& encoder = *loaded.encoder;
+  const Built of_file = build_encoder_adapter(writer.source("tuned.gguf"), {encoder.shape(), encoder.weights(), encoder.table(),
+                                                                            kernels::WeightType::kF32, encoder_path(GetParam())});
+  ASSERT_TRUE(of_file) << of_file.error().message;
+  EXPECT_EQ((*of_file)->parameters, (*of_folder)->parameters);
+  step::EncoderText text;
+  for (TokenId id = 5; id < 45; ++id) text.tokens.push_back(id);
+  const std::vector<float> plain = encode(*loaded.encoder, {text}).front();
+  text.adapter = use_of({{*of_folder}});
+  const std::vector<float> wanted = encode(*loaded.encoder, {text}).front();
+  text.adapter = use_of({{*of_file}});
+  EXPECT_EQ(encode(*loaded.encoder, {text}).front(), wanted);
+  EXPECT_GT(distance(wanted, plain), 1e-3) << "it does something";
+}
+
+INSTANTIATE_TEST_SUITE_P(Encoders, EncoderAdaptersOfFiles,
+                         testing::Values("bert", "roberta", "distilbert", "nomic-bert", "jina-v2", "jina-v3", "modernbert", "gemma3"),
+                         test_name);
+
+// As llama.cpp's table of tensors has them.
+TEST(EncoderAdapterNames, AreThoseOfLlamaCppsFiles) {
+  for (const auto& [module, name] : {std::pair("bert.encoder.layer.2.attention.self.query", "blk.2.attn_q"),
+                                     {"encoder.layer.0.attention.output.dense", "blk.0.attn_output"},
+                                     {"encoder.layer.0.output.dense", "blk.0.ffn_down"},
+                                     {"distilbert.transformer.layer.1.ffn.lin1", "blk.1.ffn_up"},
+                                     {"layers.1.attn.Wqkv", "blk.1.attn_qkv"},
+                                     {"embeddings.word_embeddings", "token_embd"}})
+    EXPECT_EQ(gguf_module(module), name) << module;
+}
+
 // What is wrong with an adapter, by the name of its tensor.
 class EncoderAdapterFaults : public testing::Test {
  protected:
@@ -257,6 +331,27 @@ TEST_F(EncoderAdapterFaults, AreToldWithTheTensor) {
   EXPECT_THAT(fault(), AllOf(HasSubstr("layer.1.attention.self.query.lora_A.weight"), HasSubstr("missing")));
   tensors_.remove(query + ".lora_B.weight");
   EXPECT_THAT(fault(), AllOf(HasSubstr("layer.1.attention.self.query"), HasSubstr("is missing"), HasSubstr("every layer")));
+}
+
+TEST_F(EncoderAdapterFaults, OfFilesAreToldWithTheTensor) {
+  const TextEncoder& encoder = *loaded_.encoder;
+  const auto fault_of = [&](const std::string& architecture, const std::string& tensor, std::int64_t inputs, const EncoderShape& shape) {
+    braid::test::GgufWriter writer;
+    writer.string("general.type", "adapter").string("general.architecture", architecture).string("adapter.type", "lora");
+    writer.tensor(tensor + ".weight.lora_a", 0, {inputs, 2}, std::vector<std::byte>(static_cast<std::size_t>(inputs) * 8));
+    writer.tensor(tensor + ".weight.lora_b", 0, {2, 32}, std::vector<std::byte>(256));
+    const Built built = build_encoder_adapter(
+        writer.source("tuned.gguf"), {shape, encoder.weights(), encoder.table(), kernels::WeightType::kF32, encoder_path("bert-labels")});
+    return built ? "" : built.error().message;
+  };
+  EXPECT_EQ(fault_of("bert", "blk.1.attn_q", 32, encoder.shape()), "");
+  EXPECT_THAT(fault_of("bert", "blk.1.attn_q", 30, encoder.shape()),
+              HasSubstr("blk.1.attn_q.weight.lora_a: found shape [2, 30], expected [2, 32]"));
+  EXPECT_THAT(fault_of("bert", "blk.9.attn_q", 32, encoder.shape()), HasSubstr("the base has no matrix blk.9.attn_q"));
+  EXPECT_THAT(fault_of("llama", "blk.1.attn_q", 32, encoder.shape()), HasSubstr("expected \"bert\""));
+  EncoderShape other = encoder.shape();
+  other.family = "mpnet";
+  EXPECT_THAT(fault_of("bert", "blk.1.attn_q", 32, other), HasSubstr("no GGUF adapters of encoders of the family mpnet"));
 }
 
 TEST_F(EncoderAdapterFaults, OfOtherBasesAndTypesAreToldWithTheTensor) {

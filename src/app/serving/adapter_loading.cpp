@@ -18,10 +18,11 @@ Result<model::PeftFolder> read_tensors(const WeightSource& source, const LoadedA
   return model::PeftFolder{previous->config, std::move(*read)};
 }
 
+Error not_of_peft() { return {ErrorCode::kNotFound, "a part of an adapter is taken of one that was loaded from a folder of PEFT", {}}; }
+
 // What the source has, and what it does not have as the previous one has it.
 Result<model::PeftFolder> completed(model::PeftFolder some, const LoadedAdapter* previous) {
-  if (previous == nullptr || previous->config == nullptr || some.config == nullptr)
-    return Error{ErrorCode::kNotFound, "a part of an adapter is taken of one that was loaded from a folder of PEFT", {}};
+  if (previous == nullptr || previous->config == nullptr || some.config == nullptr) return not_of_peft();
   auto all = model::with_newer_tensors(*previous->tensors, *some.tensors);
   if (!all) return all.error();
   return model::PeftFolder{previous->config, std::move(*all)};
@@ -49,8 +50,6 @@ Result<model::StoredAdapter> read(const WeightSource& source, const LoadedAdapte
 }
 
 Result<model::PeftFolder> read_of_encoder(const WeightSource& source, const LoadedAdapter* previous) {
-  if (!source.path.empty() && !files::is_folder(source.path))
-    return Error{ErrorCode::kUnsupported, source.path + ": an encoder takes adapters from folders of PEFT", {}};
   Result<model::PeftFolder> folder = source.path.empty() ? read_tensors(source, previous) : model::read_peft_folder(source.path);
   if (!folder) return folder;
   if (!source.path.empty())
@@ -70,6 +69,18 @@ Result<LoadedAdapter> make(const Result<model::StoredAdapter>& stored, const Ada
   return loaded;
 }
 
+Result<LoadedAdapter> load_gguf(const WeightSource& source, const model::AdaptedEncoder& base) {
+  if (source.partial) return as_refusal(not_of_peft());
+  auto file = files::copy_file(source.path);
+  if (!file) return as_refusal(file.error());
+  if (const Result<void> sound = check_sha256(source.checksum, **file); !sound) return as_refusal(sound.error());
+  auto adapter = model::build_encoder_adapter(*file, base);
+  if (!adapter) return as_refusal(adapter.error());
+  LoadedAdapter loaded{nullptr, nullptr, std::move(*file)};
+  loaded.of_encoder = std::move(*adapter);
+  return loaded;
+}
+
 }  // namespace
 
 Result<LoadedAdapter> remake_adapter(const LoadedAdapter& loaded, const AdapterBase& base, const model::Decoder& decoder) {
@@ -82,6 +93,7 @@ Result<LoadedAdapter> load_adapter(const WeightSource& source, const LoadedAdapt
 }
 
 Result<LoadedAdapter> load_adapter(const WeightSource& source, const LoadedAdapter* previous, const model::AdaptedEncoder& base) {
+  if (!source.path.empty() && !files::is_folder(source.path)) return load_gguf(source, base);
   const Result<model::PeftFolder> folder = read_of_encoder(source, previous);
   if (!folder) return as_refusal(folder.error());
   auto adapter = model::build_encoder_adapter(*folder->config, *folder->tensors, base);

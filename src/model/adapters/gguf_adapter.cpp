@@ -14,7 +14,8 @@ namespace {
 
 class GgufAdapterReader {
  public:
-  GgufAdapterReader(const files::GgufFile& file, const AdaptedBase& base) : file_(file), base_(base) {}
+  GgufAdapterReader(const files::GgufFile& file, const std::string& architecture, const std::string& embedding)
+      : file_(file), architecture_(architecture), embedding_(embedding) {}
 
   Result<std::vector<StoredMatrix>> read() {
     if (auto fault = check_metadata()) return *fault;
@@ -45,7 +46,7 @@ class GgufAdapterReader {
     };
     for (const auto& [key, expected] : {std::pair<std::string_view, std::string_view>{"general.type", "adapter"},
                                         {"adapter.type", "lora"},
-                                        {"general.architecture", base_.shape.architecture}})
+                                        {"general.architecture", architecture_}})
       if (auto fault = expect(key, expected)) return fault;
     if (file_.find("adapter.alora.invocation_tokens") != nullptr)
       return Error{ErrorCode::kUnsupported, file_.name() + ": it begins at some tokens only, which this build cannot compute", {}};
@@ -84,7 +85,7 @@ class GgufAdapterReader {
       matrix.name = name;
       matrix.expert = several ? static_cast<std::int32_t>(i) : -1;
       matrix.scale = alpha_ != 0.0 ? static_cast<float>(alpha_ / static_cast<double>(rank)) : 1.0F;
-      matrix.turned = name == base_.shape.input.name;
+      matrix.turned = name == embedding_;
       matrix.down = matrix_of(*pair.down, i, count);
       matrix.up = matrix_of(*pair.up, i, count);
     }
@@ -99,7 +100,8 @@ class GgufAdapterReader {
   }
 
   const files::GgufFile& file_;
-  const AdaptedBase& base_;
+  const std::string& architecture_;
+  const std::string& embedding_;
   double alpha_ = 0.0;
   std::map<std::string, Factors> pairs_;
   std::optional<Error> error_;
@@ -107,10 +109,11 @@ class GgufAdapterReader {
 
 }  // namespace
 
-Result<StoredAdapter> read_gguf_adapter(std::shared_ptr<const files::ByteSource> source, const AdaptedBase& base) {
+Result<StoredAdapter> read_gguf_adapter(std::shared_ptr<const files::ByteSource> source, const std::string& architecture,
+                                        const std::string& embedding) {
   const Result<files::GgufFile> file = files::GgufFile::from_bytes(source);
   if (!file) return file.error();
-  Result<std::vector<StoredMatrix>> matrices = GgufAdapterReader(*file, base).read();
+  Result<std::vector<StoredMatrix>> matrices = GgufAdapterReader(*file, architecture, embedding).read();
   if (!matrices) return matrices.error();
   return StoredAdapter{.name = source->name(), .sources = {std::move(source)}, .matrices = std::move(*matrices)};
 }

@@ -33,7 +33,7 @@ Result<StoredAdapter> read_adapter(const std::string& path, const AdaptedBase& b
   }
   auto source = files::copy_file(path);
   if (!source) return source.error();
-  return read_gguf_adapter(std::move(*source), base);
+  return read_gguf_adapter(std::move(*source), base.shape.architecture, base.shape.input.name);
 }
 
 }  // namespace braid::model

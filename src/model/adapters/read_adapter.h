@@ -39,7 +39,8 @@ Result<StoredAdapter> read_peft_tensors(std::shared_ptr<const PeftConfig> config
 // The tensors of `newer` in the place of those of `older`, which has them all, as one safetensors file.
 Result<std::shared_ptr<const files::ByteSource>> with_newer_tensors(const files::ByteSource& older, const files::ByteSource& newer);
 
-// Of a GGUF file.
-Result<StoredAdapter> read_gguf_adapter(std::shared_ptr<const files::ByteSource> source, const AdaptedBase& base);
+// Of a GGUF file, for a base whose files have this architecture and call its embeddings so.
+Result<StoredAdapter> read_gguf_adapter(std::shared_ptr<const files::ByteSource> source, const std::string& architecture,
+                                        const std::string& embedding);
 
 }  // namespace braid::model

@@ -3,6 +3,7 @@
 #include "files/hf_folder.h"
 #include "model/adapters/adapter.h"
 #include "model/adapters/peft_modules.h"
+#include "model/adapters/read_adapter.h"
 #include "model/encoders/encoder_families.h"
 #include "model/encoders/encoder_loader.h"
 #include "model/encoders/encoder_parts.h"
@@ -48,8 +49,9 @@ std::string in_any_layer(const std::string& module) {
 
 class EncoderAdapterBuilder {
  public:
-  EncoderAdapterBuilder(const PeftConfig& config, const AdaptedEncoder& base, std::map<std::string, PeftModule> modules)
-      : config_(config), base_(base), own_(std::move(modules)), parts_(parts_of(base.shape, base.weights)),
+  // `is_of_file`: modules have the names of llama.cpp's files.
+  EncoderAdapterBuilder(const PeftConfig& config, const AdaptedEncoder& base, std::map<std::string, PeftModule> modules, bool is_of_file)
+      : config_(config), base_(base), own_(std::move(modules)), is_of_file_(is_of_file), parts_(parts_of(base.shape, base.weights)),
         adapter_(std::make_shared<EncoderAdapter>()) {}
 
   Result<std::shared_ptr<const EncoderAdapter>> build() {
@@ -84,6 +86,10 @@ class EncoderAdapterBuilder {
     for (const std::string* table : {&base_.shape.tokens, &base_.shape.positions, &base_.shape.types})
       if (!table->empty()) known.insert(module_of(*table));
     const auto name_of = [&](const std::string& module) {
+      if (is_of_file_) {
+        const auto found = std::ranges::find_if(known, [&](const std::string& name) { return gguf_module(name).value_or(name) == module; });
+        return found != known.end() ? *found : module;
+      }
       if (base_.folder.empty()) return gguf_module(module).value_or(module);
       if (known.contains(module)) return module;
       for (const std::string& name : known) {
@@ -297,7 +303,8 @@ class EncoderAdapterBuilder {
         return fail(ErrorCode::kBadFile, stored.said_by(), fmt::format("is of a matrix, and {} of the base is an embedding", module));
       expect_rank(stored);
       expect_shape(stored.up, {width, stored.up.columns()}, module);
-      expect_shape(stored.down, {stored.up.columns(), count}, module);
+      const std::int64_t rank = stored.up.columns();
+      stored.turned ? expect_shape(stored.down, {count, rank}, module) : expect_shape(stored.down, {rank, count}, module);
     }
     if (error_) return;
     if (!stored.replacement.empty()) table.rows = floats_of(stored.replacement);
@@ -310,7 +317,8 @@ class EncoderAdapterBuilder {
             turned_values[static_cast<std::size_t>(c * its_rows + r)] = values[static_cast<std::size_t>(r * columns + c)];
         return turned_values;
       };
-      table.low_rank = {turned(floats_of(stored.down), rank, count), turned(floats_of(stored.up), width, rank)};
+      const std::vector<float> down = floats_of(stored.down);
+      table.low_rank = {stored.turned ? down : turned(down, rank, count), turned(floats_of(stored.up), width, rank)};
       for (float& value : table.low_rank.directions) value *= stored.scale;
     }
     adapter_->bytes += (table.rows.size() + table.low_rank.rows.size() + table.low_rank.directions.size()) * sizeof(float);
@@ -365,7 +373,8 @@ class EncoderAdapterBuilder {
 
   const PeftConfig& config_;
   const AdaptedEncoder& base_;
-  std::map<std::string, PeftModule> own_;      // as PEFT calls them
+  std::map<std::string, PeftModule> own_;  // as the adapter calls them
+  const bool is_of_file_;
   std::map<std::string, PeftModule> modules_;  // as the base does
   std::vector<EncoderPart> parts_;
   std::map<std::string, std::int64_t> outputs_;  // of whole modules
@@ -382,7 +391,29 @@ Result<std::shared_ptr<const EncoderAdapter>> build_encoder_adapter(const PeftCo
                                                                     const AdaptedEncoder& base) {
   Result<std::map<std::string, PeftModule>> modules = read_peft_modules(config, tensors);
   if (!modules) return modules.error();
-  return EncoderAdapterBuilder(config, base, std::move(*modules)).build();
+  return EncoderAdapterBuilder(config, base, std::move(*modules), false).build();
+}
+
+Result<std::shared_ptr<const EncoderAdapter>> build_encoder_adapter(std::shared_ptr<const files::ByteSource> gguf,
+                                                                    const AdaptedEncoder& base) {
+  const std::string name = gguf->name();
+  const std::optional<std::string> architecture = gguf_architecture(base.shape);
+  if (!architecture)
+    return Error{
+        ErrorCode::kUnsupported,
+        fmt::format("{}: there are no GGUF adapters of encoders of the family {}; a folder of PEFT is read", name, base.shape.family),
+        {}};
+  const Result<StoredAdapter> stored = read_gguf_adapter(std::move(gguf), *architecture, "token_embd");
+  if (!stored) return stored.error();
+  std::map<std::string, PeftModule> modules;
+  for (const StoredMatrix& matrix : stored->matrices) {
+    if (matrix.expert >= 0)
+      return Error{ErrorCode::kUnsupported, fmt::format("{}: tensor {}: experts of encoders are not adapted", name, matrix.said_by()), {}};
+    modules.emplace(matrix.name, PeftModule{matrix, matrix.turned});
+  }
+  PeftConfig as_said;
+  as_said.path = name;
+  return EncoderAdapterBuilder(as_said, base, std::move(modules), true).build();
 }
 
 }  // namespace braid::model

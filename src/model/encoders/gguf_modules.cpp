@@ -1,5 +1,7 @@
 #include "model/encoders/gguf_modules.h"
 
+#include "model/encoders/encoder_families.h"
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -85,6 +87,18 @@ std::optional<std::string> gguf_module(std::string_view module) {
   for (const auto& [name, in_file] : kOutside)
     if (module == name || (module.ends_with(name) && module[module.size() - name.size() - 1] == '.')) return std::string(in_file);
   return std::nullopt;
+}
+
+std::optional<std::string> gguf_architecture(const EncoderShape& shape) {
+  if (is_encoder_architecture(shape.family)) return shape.slopes ? "jina-bert-v2" : shape.family;
+  const bool is_roberta = shape.family == "roberta" || shape.family == "xlm-roberta" || shape.family == "camembert";
+  if (shape.family == "jina_embeddings_v3" || (is_roberta && !shape.rotary.empty())) return "jina-bert-v3";
+  if (is_roberta || shape.family == "distilbert") return "bert";
+  if (shape.family == "modernbert") return "modern-bert";
+  if (shape.family == "gemma3_text") return "gemma-embedding";
+  if (shape.family != "nomic_bert") return std::nullopt;
+  const bool has_experts = std::ranges::any_of(shape.layers, [](const EncoderLayer& layer) { return layer.experts.count > 0; });
+  return has_experts ? "nomic-bert-moe" : "nomic-bert";
 }
 
 }  // namespace braid::model
