@@ -7,7 +7,7 @@ import { events, frees_everything, post, story } from "./support/client.mjs";
 import { createHash } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { demo } from "./support/registries.mjs";
-import { config, gguf_adapter, safetensors, tensors_of, write_adapter } from "./support/adapters.mjs";
+import { config, gguf_adapter, safetensors, tensors_of, whole, write_adapter, write_whole } from "./support/adapters.mjs";
 
 const names = ["one", "two", "three"];
 
@@ -230,6 +230,32 @@ test("weights are updated whole and in part, and what does not fit changes nothi
     assert.match(await refused(server, "/v1/adapters", { name: "x", path: outside }, 403), /--adapter-dir/);
   assert.match(await refused(server, "/v1/adapters", { name: "x", path: "nothing" }, 404), /nothing/);
   assert.match(await refused(server, "/v1/adapters", { name: "a:b", path: "late" }, 400), /colon/);
+});
+
+test("norms and matrices that an adapter brings whole are updated, and refused by their names", async (t) => {
+  const { server, folder } = await start(t);
+  const norm = "base_model.model.model.norm.weight", matrix = "base_model.model.model.layers.2.self_attn.k_proj.weight";
+  write_whole(path.join(folder, "whole"), { [norm]: whole([512], 1), [matrix]: whole([256, 512], 2) });
+  const loaded = await post(`${server.url}/v1/adapters`, { name: "whole", path: "whole" });
+  assert.equal(loaded.status, 200, await loaded.clone().text());
+  const base = await ask(server, {});
+  const before = await ask(server, { model: "whole" });
+  assert.notEqual(before.text, base.text);
+  assert.deepEqual((await Promise.all([{ model: "whole" }, {}, { model: "one" }, { model: "whole" }].map((fields) => ask(server, fields)))).map(({ text }) => text),
+    [before.text, base.text, (await ask(server, { model: "one" })).text, before.text], "beside others");
+  const update = (tensors) => fetch(`${server.url}/update_adapter_weights`, { method: "POST", body: safetensors(tensors, { adapter: "whole", partial: "true" }) });
+  const { revision } = await (await update({ [norm]: whole([512], 3) })).json();
+  const after = await ask(server, { model: "whole" });
+  assert.ok(after.fingerprint.endsWith(revision));
+  assert.notEqual(after.text, before.text);
+  for (const [tensors, what] of [[{ [norm]: whole([500], 3) }, `${norm}: found shape \\[500\\], expected 512`],
+    [{ [matrix]: whole([256, 500], 3) }, `${matrix}: found shape \\[256, 500\\], expected \\[256, 512\\]`]]) {
+    const response = await update(tensors);
+    assert.equal(response.status, 400);
+    assert.match((await response.json()).error.message, new RegExp(what));
+  }
+  assert.equal((await ask(server, { model: "whole" })).text, after.text);
+  assert.match(await refused(server, "/v1/completions", { ...wish, adapter: { name: "whole", scale: 0.5 } }, 400), /whole weights/);
 });
 
 test("running answers of an adapter go on with its newer weights or end, and nobody else's", async (t) => {

@@ -60,6 +60,20 @@ export function write_adapter(folder, seed, size) {
   return folder;
 }
 
+// A norm's weights, or a matrix.
+export function whole(shape, seed) {
+  const draw = numbers(seed);
+  const count = shape.reduce((all, size) => all * size, 1);
+  return { shape, values: Array.from({ length: count }, () => shape.length > 1 ? 0.1 * draw.next().value : 1 + draw.next().value) };
+}
+
+// An adapter of such alone.
+export function write_whole(folder, tensors) {
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(path.join(folder, "adapter_config.json"), JSON.stringify({ ...config, modules_to_save: ["norm", "k_proj"] }));
+  writeFileSync(path.join(folder, "adapter_model.safetensors"), safetensors(tensors));
+}
+
 // The same with magnitudes.
 export function write_dora(folder, seed = 1) {
   const tensors = tensors_of(seed);
