@@ -235,12 +235,12 @@ void BatchPlanner::add_state(Sequence& sequence, step::StepPlan& plan, step::Ste
     return begin;
   };
   for (std::int32_t i = 0; i < state.source.size(); ++i) plan.forks.push_back({state.source[i], sequence.blocks.state()[i]});
-  sequence.keep_checkpoint(std::move(state.source));
+  sequence.keep_checkpoint(state.source_end, std::move(state.source));
   row.state_begin = append(sequence.blocks.state());
   row.snapshot_begin = static_cast<std::uint32_t>(plan.snapshots.size());
   if (state_interval_ == kNoCheckpoints) return;
   const auto add_copy = [&](std::int32_t end, std::int32_t copy_end) {
-    std::optional<cache::BlockTable> spare = sequence.spare_state();
+    std::optional<cache::BlockTable> spare = sequence.spare_state(row.position + row.count);
     if (!spare) return false;
     plan.snapshots.push_back({end, append(*spare)});
     ++row.snapshot_count;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <list>
 #include <optional>
@@ -40,21 +41,56 @@ class RecurrentState {
   std::list<Copy> copies;
   std::int32_t copied_at = 0;  // where the last row that verifies with such a copy began, or the first one without; 0: there was none
 
-  // The states of checkpoints that it has come by, the newest last, or that are before the one that it is to begin with. It holds them so that
-  // they are there when its blocks are taken, until somebody else lacks theirs.
-  std::list<cache::BlockTable> kept;
+  // Checkpoints that it has come by, in order, or that are before the one that it is to begin with. It holds their states so that they are
+  // there when its blocks are taken, until somebody else lacks theirs.
+  struct Checkpoint {
+    std::int32_t end = 0;  // positions that it stands for
+    cache::BlockTable blocks;
+  };
+  std::list<Checkpoint> kept;
   static constexpr std::size_t kLeastKept = 2;  // one may end where its last blocks do, and go with the first of them
-  // One more, unless it is empty. The oldest go where they take more than `most` blocks together; the last two stay.
-  void keep(cache::BlockTable checkpoint, std::int32_t most) {
-    if (checkpoint.size() == 0) return;
-    std::int32_t taken = checkpoint.size() * (static_cast<std::int32_t>(kept.size()) + 1);
-    for (; taken > most && kept.size() >= kLeastKept; taken -= checkpoint.size()) kept.pop_front();
+  // Up to here there is room for its positions and a state beside all that the others who run may ever take: from the last checkpoint that ends
+  // there it can always go on, so nothing before that is of use to it.
+  std::int32_t surely_fits = 0;
+  const Checkpoint* last_that_fits() const {
+    const Checkpoint* last = nullptr;
+    for (const Checkpoint& checkpoint : kept) last = checkpoint.end <= surely_fits ? &checkpoint : last;
+    return last;
+  }
+  bool has_to_spare() const { return kept.size() > (last_that_fits() != nullptr ? 1U : 0U); }
+
+  // One more, behind all others, unless it is empty. Where they take more than `most` blocks together, others go but for two.
+  void keep(Checkpoint checkpoint, std::int32_t most) {
+    const std::int32_t size = checkpoint.blocks.size();
+    if (size == 0) return;
+    while (kept.size() >= kLeastKept && size * (static_cast<std::int32_t>(kept.size()) + 1) > most)
+      kept.erase(least_useful(checkpoint.end));
     kept.push_back(std::move(checkpoint));
   }
   // One that lies before the others. False: there are two, and one more would be more than `most` blocks.
-  bool keep_earlier(cache::BlockTable checkpoint, std::int32_t most) {
+  bool keep_earlier(Checkpoint checkpoint, std::int32_t most) {
     kept.push_front(std::move(checkpoint));
-    return kept.size() < kLeastKept || kept.front().size() * (static_cast<std::int32_t>(kept.size()) + 1) <= most;
+    return kept.size() < kLeastKept || kept.front().blocks.size() * (static_cast<std::int32_t>(kept.size()) + 1) <= most;
+  }
+  // Of those that there are, of which there is one, when it has come to `end`. The first one stays as long as it is the last that surely fits or,
+  // where none does, as long as it ends in the second half.
+  std::list<Checkpoint>::iterator least_useful(std::int32_t end) {
+    const auto second = std::next(kept.begin());
+    if (second == kept.end()) return kept.begin();
+    const std::int32_t first_end = kept.front().end;
+    const bool stays = first_end <= surely_fits ? second->end > surely_fits : 2 * first_end >= end;
+    return stays ? second : kept.begin();
+  }
+  // Of one whose blocks come free with it, in exchange for one at `end`. False: there is none, others hold them all, or just it surely fits.
+  bool let_go_of_own(std::int32_t end) {
+    if (kept.empty()) return false;
+    const Checkpoint* const fitting = end > surely_fits ? last_that_fits() : nullptr;
+    const auto may_go = [fitting](const Checkpoint& one) { return &one != fitting && one.blocks.pool().references(one.blocks[0]) == 1; };
+    auto gone = least_useful(end);
+    if (!may_go(*gone)) gone = std::ranges::find_if(kept, may_go);
+    if (gone == kept.end()) return false;
+    kept.erase(gone);
+    return true;
   }
 
   // A row that ends there is back, and may have been computed, whether the sequence took note of it or its step has failed. kUnknown: where it

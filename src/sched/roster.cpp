@@ -81,7 +81,7 @@ void Roster::admit(double prefill_rate, std::size_t most_rows) {
 // Looks its prefix up, which it holds from then on unless it follows.
 bool Roster::follow(Sequence& sequence) {
   if (!prefix_index_ || kv_verify_ || !sequence.blocks.empty() || sequence.computes_all()) return false;
-  reuse_prefix(sequence, restorer_.has_value());
+  reuse_prefix(sequence, sequence.known() - 1, restorer_.has_value());
   if (!shared_prefill_->follow(sequence)) return false;
   drop_blocks(sequence);
   move(sequence, queue_.following());
@@ -158,14 +158,14 @@ void Roster::fork_beginning(Sequence& sequence) {
 
 // What it finds it holds from now on, whether it is admitted at once or not, and gives up like any blocks outside the batch. Of a path
 // longer than a window only what it will see: the rest could fill the pool, and it would never find room to start.
-void Roster::reuse_prefix(Sequence& sequence, bool may_restore) {
+void Roster::reuse_prefix(Sequence& sequence, std::int32_t most, bool may_restore) {
   if (kv_verify_) return;
   path_.clear();
-  prefix_index_->match(sequence.view().first(sequence.tokens.size() - 1), path_);
+  prefix_index_->match(sequence.view().first(static_cast<std::size_t>(most)), path_);
   path_.resize(static_cast<std::size_t>(sequence.blocks.reach(*prefix_index_, path_)));
   if (sequence.state != nullptr) {
     const std::vector<cache::BlockId> in_pool = path_;
-    reuse_state(sequence);
+    reuse_state(sequence, most);
     if (may_restore) await_state(sequence, in_pool);
   }
   sequence.blocks.adopt(*prefix_index_, path_);
@@ -282,9 +282,9 @@ void Roster::rewind(Sequence& sequence) {
   if (groups_.any_window() || sequence.pools_all() || groups_.has_states()) {
     drop_blocks(sequence);
     if (groups_.has_states() && prefix_index_ && !sequence.computes_all()) {
-      reuse_prefix(sequence, false);
+      reuse_prefix(sequence, sequence.known() - 1, false);
       set_outside_holder(sequence, false);
-      reclaim_checkpoints(sequence.blocks.missing_to_start(blocks_for(sequence.known())), sequence);
+      reclaim_checkpoints(sequence.blocks.missing_to_start(blocks_for(sequence.known())), sequence, true);
     }
     if (!sequence.blocks.start(blocks_for(sequence.known()))) return preempt(sequence);
   }
@@ -349,6 +349,8 @@ void Roster::settle(Sequence& sequence) {
     if (is_full) {
       wait_for_reader(sequence, SequencePhase::kParked);
       ++parks_;
+    } else {
+      hold_beginning(sequence, sequence.known() - 1);
     }
   } else if (sequence.phase == SequencePhase::kDone) {
     if (sequence.home == &batch_) slots_.push_back(sequence.slot);

@@ -41,8 +41,9 @@ namespace braid::sched {
 // have the same windows, so what a block holds still follows from the tokens up to its end, and is found by them.
 //
 // A recurrent state cannot go back, so with such layers a prefix ends where there is a checkpoint of it (PrefixIndex). They are taken on the
-// way (BatchPlanner), and the state of a sequence that gives its blocks up becomes one. The last ones that it has come by it holds, until
-// somebody needs their blocks: who is preempted next is the last to give them up.
+// way (BatchPlanner), and the state of a sequence that gives its blocks up becomes one. Some that it has come by it holds, until somebody needs
+// their blocks: who is preempted next is the last to give them up, and nobody gives up the last one for which there is room beside all that the
+// others who run may ever take. Who is preempted holds what it can go on from, and goes back from checkpoint to checkpoint as others take room.
 //
 // When the first in line lacks blocks, smaller ones that fit into what is free may pass it, but only a bounded number of times.
 //
@@ -180,7 +181,7 @@ class Roster {
   void start(Sequence& sequence);
   bool gives_checkpoints(const Sequence& taker) const;
   bool reclaim(std::int32_t wanted, Sequence* taker, const Sequence* victim);
-  void reuse_prefix(Sequence& sequence, bool may_restore);
+  void reuse_prefix(Sequence& sequence, std::int32_t most, bool may_restore);
   void begin_prefill(Sequence& sequence);
   void end_restoration(Sequence& sequence);
   void compute_rest(Sequence& sequence);
@@ -192,8 +193,12 @@ class Roster {
   bool awaits_drafts(const Sequence& sequence) const;
   void publish_full(Sequence& sequence);
   cache::BlockId publish_tail(Sequence& sequence);
-  void reuse_state(Sequence& sequence);
+  void reuse_state(Sequence& sequence, std::int32_t most);
+  void hold_beginning(Sequence& sequence, std::int32_t most);
+  void step_back(Sequence& sequence);
   void keep_earlier(Sequence& sequence, std::int32_t end);
+  cache::PrefixIndex::StateHit earlier_state(const Sequence& sequence, std::int32_t most);
+  std::int32_t surely_fits(const Sequence& sequence) const;
   void await_state(Sequence& sequence, std::span<const cache::BlockId> in_pool);
   cache::BlockId holder_of(const cache::SequenceView& beginning, cache::BlockId node);
   cache::BlockId node_of_end(const Sequence& sequence, std::int32_t end, cache::BlockId tail) const;
@@ -201,7 +206,7 @@ class Roster {
   void give_up_state(Sequence& sequence, cache::BlockId tail);
   void let_go_of_dropped();
   void reclaim_checkpoints(std::int32_t wanted, const Sequence* victim);
-  void reclaim_checkpoints(std::int32_t wanted, Sequence& sequence);
+  void reclaim_checkpoints(std::int32_t wanted, Sequence& sequence, bool all);
   void attach(Sequence& sequence, std::int32_t index, cache::BlockId known);
   void put_state(cache::BlockId node, std::int32_t end, const cache::BlockTable& state);
   void verify(const Sequence& sequence, std::int32_t index, std::int32_t group, cache::BlockId own, cache::BlockId known);

@@ -16,8 +16,11 @@ void append_blocks(const cache::BlockTable& table, std::vector<cache::BlockId>& 
   held.insert(held.end(), table.all().begin(), table.all().end());
 }
 
-void append_kept(const Sequence& sequence, std::vector<cache::BlockId>& held) {
-  for (const cache::BlockTable& checkpoint : sequence.state->kept) append_blocks(checkpoint, held);
+// With `all` also those of the one that surely fits.
+void append_kept(const Sequence& sequence, bool all, std::vector<cache::BlockId>& held) {
+  const RecurrentState::Checkpoint* const fitting = all ? nullptr : sequence.state->last_that_fits();
+  for (const RecurrentState::Checkpoint& checkpoint : sequence.state->kept)
+    if (&checkpoint != fitting) append_blocks(checkpoint.blocks, held);
 }
 
 void append_blocks(const Sequence& sequence, std::vector<cache::BlockId>& held) {
@@ -29,7 +32,7 @@ void append_blocks(const Sequence& sequence, std::vector<cache::BlockId>& held) 
   append_blocks(sequence.blocks.state(), held);
   append_blocks(sequence.state->source, held);
   for (const RecurrentState::Copy& copy : sequence.state->copies) append_blocks(copy.blocks, held);
-  append_kept(sequence, held);
+  append_kept(sequence, true, held);
 }
 
 }  // namespace
@@ -114,8 +117,8 @@ std::int32_t Roster::promised() const {
 bool Roster::can_reclaim(std::int32_t count, const Sequence& taker, const Sequence* victim) const {
   std::vector<cache::BlockId> held;
   for (auto at = batch_.begin(); groups_.has_states() && at != batch_.end(); ++at)
-    if (&at->second != victim && !at->second.is_leaving()) append_kept(at->second, held);
-  if (gives_checkpoints(taker)) append_kept(taker, held);
+    if (&at->second != victim && !at->second.is_leaving()) append_kept(at->second, at == batch_.begin(), held);
+  if (gives_checkpoints(taker)) append_kept(taker, true, held);
   auto enough = static_cast<std::size_t>(count);
   for (const auto& [rank, sequence] : outside_holders_) {
     if (sequence == &taker) continue;
@@ -167,10 +170,11 @@ double Roster::loss_per_block(const Sequence& sequence) const {
 bool Roster::gives_checkpoints(const Sequence& taker) const { return groups_.has_states() && (taker.generated() == 0 || batch_.empty()); }
 
 // True once `wanted` blocks are free, as far as it needs after taking those of checkpoints that are kept in case somebody is preempted, but
-// not `victim`'s, who is; then `taker`'s, if it gives them; then what is held outside the batch, from the last in rank on, but what `taker` begins with.
+// not `victim`'s, who is; then `taker`'s, if it gives them; then what is held outside the batch, but what `taker` begins with, from the last in
+// rank on, and from the end of each.
 bool Roster::reclaim(std::int32_t wanted, Sequence* taker, const Sequence* victim) {
   reclaim_checkpoints(wanted, victim);
-  if (taker != nullptr && gives_checkpoints(*taker)) reclaim_checkpoints(wanted, *taker);
+  if (taker != nullptr && gives_checkpoints(*taker)) reclaim_checkpoints(wanted, *taker, true);
   for (auto at = outside_holders_.end(); pool_.free() < wanted && at != outside_holders_.begin();) {
     Sequence& sequence = *(--at)->second;
     if (&sequence == taker) continue;
@@ -178,7 +182,7 @@ bool Roster::reclaim(std::int32_t wanted, Sequence* taker, const Sequence* victi
     if (sequence.phase == SequencePhase::kStalled) {
       park(sequence);
     } else {
-      drop_blocks(sequence);
+      step_back(sequence);
     }
   }
   return pool_.free() >= wanted;

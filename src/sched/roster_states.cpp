@@ -9,7 +9,7 @@ namespace braid::sched {
 // Cuts path_, what the index has of the sequence's beginning, to where a state is, too, and holds that state. One within a block needs
 // a copy of the block's beginning. One that leaves no room for a state of the sequence's own beside it, in a pool that may still be shrinking,
 // is of no use.
-void Roster::reuse_state(Sequence& sequence) {
+void Roster::reuse_state(Sequence& sequence, std::int32_t most) {
   RecurrentState& state = *sequence.state;
   state.kept.clear();
   state.source.clear();
@@ -17,7 +17,7 @@ void Roster::reuse_state(Sequence& sequence) {
   sequence.fork_source.clear();
   const std::int64_t needed = groups_.blocks_at_once(blocks_for(sequence.known())) + groups_.state_blocks() + groups_.count();
   if (needed > target_) return path_.clear();
-  cache::SequenceView wanted = sequence.view().first(sequence.tokens.size() - 1);
+  cache::SequenceView wanted = sequence.view().first(static_cast<std::size_t>(most));
   for (;;) {
     const auto [end, found, node] = prefix_index_->last_state(wanted, path_);
     const std::int32_t begin = end / block_tokens_ * block_tokens_;
@@ -46,17 +46,45 @@ void Roster::reuse_state(Sequence& sequence) {
 }
 
 // While it waits its blocks are taken from the end, and with the first of them the state that it begins with: then it goes on from one before.
+// Where it is to hold two, the other one is that behind which it never has to go back.
 void Roster::keep_earlier(Sequence& sequence, std::int32_t end) {
-  while (end > 1) {
-    const auto wanted = sequence.view().first(static_cast<std::size_t>(end - 1));
-    const auto before = std::span(path_).first(std::min(path_.size(), wanted.tokens.size() / static_cast<std::size_t>(block_tokens_)));
-    const auto [tokens, found, node] = prefix_index_->unused_state(wanted, before);
-    if (tokens == 0) return;
-    end = tokens;
+  const std::int32_t fits = sequence.state->surely_fits;
+  while (end > std::max(fits, 1)) {
+    cache::PrefixIndex::StateHit earlier;
+    if (!sequence.state->kept.empty() && fits > 0) earlier = earlier_state(sequence, std::min(fits, end - 1));
+    if (earlier.tokens == 0) earlier = earlier_state(sequence, end - 1);
+    if (earlier.tokens == 0) return;
+    end = earlier.tokens;
     cache::BlockTable checkpoint(pool_);
-    checkpoint.adopt(found);
-    if (!sequence.state->keep_earlier(std::move(checkpoint), static_cast<std::int32_t>(path_.size()) / 8)) return;
+    checkpoint.adopt(earlier.state);
+    if (!sequence.state->keep_earlier({end, std::move(checkpoint)}, static_cast<std::int32_t>(path_.size()) / 8)) return;
   }
+}
+
+cache::PrefixIndex::StateHit Roster::earlier_state(const Sequence& sequence, std::int32_t most) {
+  const auto before = std::span(path_).first(std::min(path_.size(), static_cast<std::size_t>(most / block_tokens_)));
+  return prefix_index_->unused_state(sequence.view().first(static_cast<std::size_t>(most)), before);
+}
+
+// One with a state that gives up its blocks holds what it can go on from all the same, until it is admitted or somebody before it takes it. With a
+// disk tier that has all of it, and it is looked up anew.
+void Roster::hold_beginning(Sequence& sequence, std::int32_t most) {
+  if (sequence.state == nullptr || !prefix_index_ || restorer_ || sequence.computes_all() || most <= 0) return;
+  sequence.state->surely_fits = surely_fits(sequence);
+  reuse_prefix(sequence, most, false);
+}
+
+// Then it goes on from a checkpoint before that from which it was to, if there is one: at least twice as far back, so that of a long text there are
+// few that it comes by, but from none before the last that surely fits.
+void Roster::step_back(Sequence& sequence) {
+  std::int32_t most = 0;
+  if (sequence.state != nullptr) {
+    const std::int32_t end = sequence.state->source_end;
+    const std::int32_t fits = sequence.state->surely_fits;
+    most = std::max(end - 1 - (sequence.known() - end), fits < end ? fits : 0);
+  }
+  drop_blocks(sequence);
+  hold_beginning(sequence, most);
 }
 
 // Where the disk has a state that is further on, behind blocks of which it may have none because the pool has them, the sequence holds those
@@ -101,7 +129,7 @@ void Roster::put_state(cache::BlockId node, std::int32_t end, const cache::Block
 // Of checkpoints that may take no more memory.
 void Roster::let_go_of_dropped() {
   const auto let_go = [this](Sequence& sequence) {
-    std::erase_if(sequence.state->kept, [&](const cache::BlockTable& kept) { return !prefix_index_->is_of_state(kept[0]); });
+    std::erase_if(sequence.state->kept, [&](const auto& kept) { return !prefix_index_->is_of_state(kept.blocks[0]); });
   };
   for (auto& [rank, sequence] : batch_) let_go(sequence);
   for (auto& [rank, sequence] : outside_holders_) let_go(*sequence);
@@ -119,19 +147,34 @@ void Roster::publish_states(Sequence& sequence, cache::BlockId tail) {
     put_state(node, end, blocks);
     cache::BlockTable checkpoint(pool_);
     checkpoint.adopt(prefix_index_->state_at(node, offset_of(end)));
-    sequence.keep_checkpoint(std::move(checkpoint));
+    sequence.state->surely_fits = surely_fits(sequence);
+    sequence.keep_checkpoint(end, std::move(checkpoint));
   }
 }
 
-// Until `wanted` blocks are free: takes those of checkpoints that the batch keeps, from the first in rank on, who is preempted last; never
-// from `victim`, who will go on from them.
-void Roster::reclaim_checkpoints(std::int32_t wanted, const Sequence* victim) {
-  for (auto at = batch_.begin(); groups_.has_states() && pool_.free() < wanted && at != batch_.end(); ++at)
-    if (&at->second != victim && !at->second.is_leaving()) reclaim_checkpoints(wanted, at->second);
+// See RecurrentState. A checkpoint within a block takes as much as if it were at its end: the beginning of that is copied.
+std::int32_t Roster::surely_fits(const Sequence& sequence) const {
+  std::int64_t left = target_;
+  for (auto at = batch_.begin(); at != batch_.end() && left > 0; ++at)
+    if (const Sequence& other = at->second; &other != &sequence && !other.is_leaving())
+      left -= groups_.blocks_at_once(blocks_for(other.most_positions()));
+  const std::int64_t places = left > groups_.state_blocks() ? groups_.most_places(left) : 0;
+  return static_cast<std::int32_t>(std::min<std::int64_t>(places * block_tokens_, sequence.most_positions()));
 }
 
-void Roster::reclaim_checkpoints(std::int32_t wanted, Sequence& sequence) {
-  while (sequence.state != nullptr && pool_.free() < wanted && !sequence.state->kept.empty()) sequence.state->kept.pop_front();
+// Until `wanted` blocks are free: takes those of checkpoints that the batch keeps and has to spare, from the first in rank on, who is preempted
+// last; never from `victim`, who will go on from them.
+void Roster::reclaim_checkpoints(std::int32_t wanted, const Sequence* victim) {
+  for (auto at = batch_.begin(); groups_.has_states() && pool_.free() < wanted && at != batch_.end(); ++at)
+    if (&at->second != victim && !at->second.is_leaving()) reclaim_checkpoints(wanted, at->second, at == batch_.begin());
+}
+
+// With `all` also the one that surely fits.
+void Roster::reclaim_checkpoints(std::int32_t wanted, Sequence& sequence, bool all) {
+  if (sequence.state == nullptr) return;
+  RecurrentState& state = *sequence.state;
+  while (pool_.free() < wanted && !state.kept.empty() && (all || state.has_to_spare()))
+    state.kept.erase(state.least_useful(sequence.progress.least()));
 }
 
 // What lies at the end of all that was computed becomes one, too, before its blocks go.

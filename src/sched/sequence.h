@@ -40,7 +40,7 @@ using SequenceMap = std::map<Rank, Sequence>;
 // and blocks until the last posted step that names it has come back.
 enum class SequencePhase {
   kWaiting,    // in the queue, or until its leader has computed what both begin with; holds blocks only when it has been stalled or,
-               // at the front, those of its cached prefix
+               // at the front, those of its cached prefix, or preempted with a recurrent state
   kRestoring,  // in the batch; what of its prefix lies on disk is being loaded
   kPrefill,    // its known tokens are being put into the cache
   kDecode,     // its next input is what it sampled last
@@ -152,11 +152,10 @@ struct Sequence {
   // All that it holds of the pool.
   std::int32_t held_blocks() const { return blocks.present() + fork_source.present() + (state != nullptr ? state->source.present() : 0); }
   // A checkpoint that it can go on from when it is preempted. All of them together take no more than an eighth of what it holds, or two states.
-  void keep_checkpoint(cache::BlockTable checkpoint) { state->keep(std::move(checkpoint), blocks.present() / 8); }
-  // Blocks for one more of these: to spare or, where none are, those of the last one.
-  std::optional<cache::BlockTable> spare_state() const {
-    if (auto spare = blocks.spare_state(); spare || state->kept.empty()) return spare;
-    state->kept.pop_back();
+  void keep_checkpoint(std::int32_t end, cache::BlockTable checkpoint) { state->keep({end, std::move(checkpoint)}, blocks.present() / 8); }
+  // Blocks for one more of these, made at `end`: to spare or, where none are, those of one that nobody else holds.
+  std::optional<cache::BlockTable> spare_state(std::int32_t end) const {
+    if (auto spare = blocks.spare_state(); spare || !state->let_go_of_own(end)) return spare;
     return blocks.spare_state(true);
   }
   // Whether the next position has no block yet.

@@ -1,9 +1,16 @@
 // Recurrent states: carried on in place by every row, and found again at checkpoints of the prefix cache.
+#include "cache/block_table.h"
+#include "sched/groups.h"
+#include "sched/rank.h"
 #include "sched/rig.h"
+#include "sched/sequence.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
+#include <optional>
+#include <utility>
 
 namespace braid::sched::test {
 namespace {
@@ -208,47 +215,91 @@ TEST(RecurrentStates, PreemptedAnswersEqualSoloAnswers) {
   }
 }
 
-// Of `answer` tokens each, at the same time in a pool where both are too much, the second one is preempted while the first goes on: the tokens
-// that were computed again, each time.
-std::int32_t computed_again(const SchedulerOptions& options, std::int32_t answer) {
-  Rig rig(options);
-  constexpr std::int32_t kPrompt = 20;
-  rig.start(kPrompt, answer);
-  rig.start(kPrompt, 140);
-  rig.run_to_end();
-  for (const auto& client : rig.clients) rig.expect_right(*client);
-  const EngineStats stats = rig.scheduler->stats();
-  EXPECT_GT(stats.preemptions, 0U);
-  return (static_cast<std::int32_t>(stats.cache_miss_tokens) - 2 * kPrompt) /
-         static_cast<std::int32_t>(stats.preemptions + (stats.preemptions == 0));
+// Of two answers at the same time in a pool where both are too much, that of `first` tokens goes on, and the other one is preempted for it. With
+// `limit` the first one might become longer, and its client leaves it there.
+struct TwoAnswers {
+  static constexpr std::int32_t kPrompt = 20;
+  static constexpr std::int32_t kInterval = 16;
+  std::int32_t known = 0;  // tokens of the second one, when it was preempted
+  std::int32_t again = 0;  // how many of them it computed again
+  std::int32_t room = 0;   // positions for which there is room beside a state, and beside all that the first one takes
+
+  TwoAnswers(const SchedulerOptions& options, std::int32_t first, std::optional<std::int32_t> limit = std::nullopt) {
+    const std::int32_t positions = kPrompt + first - 1;
+    room =
+        (options.blocks - 2 * options.state_blocks - (positions + options.block_tokens - 1) / options.block_tokens) * options.block_tokens;
+    Rig rig(options);
+    const Client& one = rig.start(kPrompt, limit.value_or(first));
+    const Client& other = rig.start(kPrompt, 140);
+    EXPECT_TRUE(rig.run_until([&] { return rig.scheduler->stats().preemptions > 0 && rig.phase(other) == SequencePhase::kWaiting; }));
+    for (const SequenceSnapshot& sequence : rig.scheduler->sequences(2))
+      if (sequence.id == other.id) known = kPrompt + sequence.generated_tokens;
+    if (limit) {
+      EXPECT_TRUE(rig.run_until([&] { return std::cmp_greater_equal(one.tokens.size(), first); }));
+      rig.scheduler->cancel(one.id);
+    }
+    rig.run_to_end();
+    rig.expect_right(other);
+    const EngineStats stats = rig.scheduler->stats();
+    again = static_cast<std::int32_t>(stats.cache_miss_tokens) - 2 * kPrompt;
+  }
+
+  // Behind the last checkpoint that there can have been, which is one at the end of what it knows.
+  std::int32_t least_again() const { return std::max(1, known - room / kInterval * kInterval); }
+};
+
+SchedulerOptions for_two(std::int32_t state_blocks) {
+  SchedulerOptions options = with_states(TwoAnswers::kInterval);
+  options.state_blocks = state_blocks;
+  options.blocks = 54 + 2 * state_blocks;
+  return options;
 }
 
-// Both have some 100 positions then. What the other one takes meanwhile costs the second one its last checkpoint, or another one, too.
-TEST(RecurrentStates, APreemptedAnswerGoesOnFromItsLastCheckpoint) {
-  SchedulerOptions options = with_states(16);
-  options.blocks = 60;
-  EXPECT_LE(computed_again(options, 88), 16);
-  for (const std::int32_t answer : {92, 108, 125}) EXPECT_LE(computed_again(options, answer), 4 * 16) << answer << ", of some 100";
-}
-
-// Whoever waits holds the checkpoints before the one that it begins with. Of states as large as 36 positions they are few, and what is taken
-// until the other one ends is a good deal; all is never computed again.
-TEST(RecurrentStates, APreemptedAnswerWithALargeStateGoesOnFromAnEarlierCheckpoint) {
-  for (const std::int32_t state_blocks : {3, 5, 9})
-    for (const std::int32_t answer : {88, 100, 112, 124, 132}) {
-      SchedulerOptions options = with_states(16);
-      options.state_blocks = state_blocks;
-      options.blocks = 54 + 2 * state_blocks;
-      EXPECT_LE(computed_again(options, answer), 80) << answer << ", of some 100, states of " << state_blocks;
+// It is known how much the first one may take.
+TEST(RecurrentStates, APreemptedAnswerGoesOnFromTheLastCheckpointThatFitsBesideTheOthers) {
+  for (const std::int32_t state_blocks : {1, 3, 5, 9})
+    for (const std::int32_t first : {88, 92, 100, 108, 116, 125, 132}) {
+      const TwoAnswers two(for_two(state_blocks), first);
+      EXPECT_LE(two.again, two.least_again() + TwoAnswers::kInterval) << first << ", of " << two.known << ", states of " << state_blocks;
     }
 }
 
-// Of small states it keeps more than the last.
-TEST(RecurrentStates, APreemptedAnswerGoesOnFromAnEarlierCheckpointWhereMoreWasTaken) {
-  SchedulerOptions options = with_states(16);
-  options.state_blocks = 1;
-  options.blocks = 60;
-  EXPECT_LE(computed_again(options, 125), 4 * 16) << "of some 110";
+// It might take all: then a checkpoint in the second half is kept beside the last one.
+TEST(RecurrentStates, APreemptedAnswerGoesOnFromTheSecondHalfWhereTheOthersMayTakeAll) {
+  for (const std::int32_t state_blocks : {1, 3, 5, 9})
+    for (const std::int32_t first : {88, 92, 100, 108, 116, 125}) {
+      const TwoAnswers two(for_two(state_blocks), first, 400);
+      EXPECT_LE(two.again, two.known / 2 + TwoAnswers::kInterval) << first << ", of " << two.known << ", states of " << state_blocks;
+    }
+}
+
+// Of three answers at the same time the last two are preempted, and the first one makes checkpoints of its own meanwhile. The last one in line
+// holds what it goes on from as well, and gives up no more of it than somebody needs: half of its positions and the states there, when it goes
+// back.
+TEST(RecurrentStates, WhoeverIsPreemptedHoldsWhatItGoesOnFrom) {
+  for (const std::int32_t state_blocks : {3, 9}) {
+    SchedulerOptions options = with_states(16);
+    options.state_blocks = state_blocks;
+    options.blocks = state_blocks == 3 ? 81 : 107;
+    Rig rig(options);
+    const Client& first = rig.start(20, 150);
+    const std::array<const Client*, 2> others{&rig.start(20, 150), &rig.start(20, 140)};
+    std::uint64_t most_free = 0;
+    bool have_waited = false;
+    ASSERT_TRUE(rig.run_until([&] {
+      const EngineStats stats = rig.scheduler->stats();
+      const bool wait = stats.preemptions >= 2 && !first.finished() &&
+                        std::ranges::all_of(others, [&](const Client* one) { return rig.phase(*one) == SequencePhase::kWaiting; });
+      if (wait) most_free = std::max<std::uint64_t>(most_free, stats.blocks_free);
+      have_waited = have_waited || wait;
+      return first.finished();
+    }));
+    EXPECT_TRUE(have_waited);
+    EXPECT_LT(most_free, 14U + 2 * static_cast<std::uint64_t>(state_blocks)) << "of some 25 and a state or two";
+    rig.run_to_end();
+    const EngineStats stats = rig.scheduler->stats();
+    EXPECT_LE(stats.cache_miss_tokens - 60, stats.preemptions * 64) << "of some 100 each, states of " << state_blocks;
+  }
 }
 
 // Whose states and checkpoints fill it.
@@ -263,6 +314,31 @@ TEST(RecurrentStates, APoolThatIsShortNeverStops) {
       rig.run_to_end();
       for (const auto& client : rig.clients) rig.expect_right(*client);
     }
+}
+
+// A new checkpoint takes the place of one whose blocks come free for it: one that others hold as well is kept.
+TEST(RecurrentStates, ACheckpointThatOthersHoldDoesNotMakeRoomForAnother) {
+  const std::vector<step::Visibility> visible(1);
+  const Groups groups(visible, 4, 3);
+  cache::BlockPool pool(9);
+  Sequence sequence(Rank::first(), {}, 1, pool, groups);
+  std::vector<cache::BlockTable> states;
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(states.emplace_back(pool).grow_to(3));
+  const auto keep = [&](const cache::BlockTable& state, std::int32_t end) {
+    cache::BlockTable checkpoint(pool);
+    checkpoint.adopt(state.all());
+    sequence.keep_checkpoint(end, std::move(checkpoint));
+  };
+  keep(states[0], 16);
+  keep(states[1], 32);
+  EXPECT_FALSE(sequence.spare_state(48));
+  EXPECT_EQ(sequence.state->kept.size(), 2U);
+  states[0].clear();
+  const auto spare = sequence.spare_state(48);
+  EXPECT_TRUE(spare);
+  EXPECT_EQ(sequence.state->kept.size(), 1U) << "its own has gone";
+  EXPECT_FALSE(sequence.spare_state(64));
+  EXPECT_EQ(sequence.state->kept.size(), 1U);
 }
 
 // What nobody can find is not held.
