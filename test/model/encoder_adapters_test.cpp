@@ -219,7 +219,7 @@ TEST_P(EncoderAdaptersOfFamilies, ComputeWhatTheMergedModelDoes) {
 
 INSTANTIATE_TEST_SUITE_P(Encoders, EncoderAdaptersOfFamilies, testing::ValuesIn(encoder_folders()), test_name);
 
-// Files of llama.cpp's names give what the folder gives that they were made of: on a base from a folder, and on one from a file.
+// Files of llama.cpp's names give what the folder gives that they were made of.
 class EncoderAdaptersOfFiles : public testing::TestWithParam<std::string> {};
 
 TEST_P(EncoderAdaptersOfFiles, GiveWhatTheFolderGives) {
