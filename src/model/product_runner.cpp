@@ -67,10 +67,11 @@ void ProductRunner::find_replaced(std::span<const Product> group, std::int64_t r
 }
 
 void ProductRunner::run_replaced(Workspace& space) const {
-  const ReplacedProducts& replaced = space.adapted.replaced;
+  ReplacedProducts& replaced = space.adapted.replaced;
   if (!replaced.any()) return;
   run_prepared(replaced.products());
   replaced.deliver(team_);
+  replaced.begin(0);  // a pass without adapters adds none, and theirs may be gone by then
 }
 
 // The panels of all products form one range, from which the team claims.

@@ -3,10 +3,12 @@
 #include "model/adapters/matrices.h"
 #include "model/forward_harness.h"
 #include "model/loaded_tensors.h"
+#include "model/mixture_model.h"
 
 #include <gmock/gmock.h>
 #include <map>
 #include <set>
+#include <span>
 
 namespace braid::model::test::adapting {
 namespace {
@@ -169,6 +171,24 @@ TEST(WholeWeightsOfQuantisedBases, AreComputedInTheTypeThatTheyCameIn) {
                     table);
   expect_same_bits(adapted, scores(*other), "merged");
   EXPECT_GT(distance(adapted, scores(*model)), 0.1F) << "it does something";
+}
+
+// Experts run what was added for them in every pass: the output of the one before is not among that, whose adapter may be gone.
+TEST(WholeWeightsOfExperts, AreForgottenOnceTheyAreComputed) {
+  const auto& table = kernels::best_kernel_table();
+  auto model = load(MixtureModel().file(), table);
+  const DrivenAnswer plain = scores(*model);
+  std::mt19937 random(43);
+  const Values whole = random_values(random, {MixtureModel::kVocab, MixtureModel::kWidth}, 0.3F);
+  StoredAdapter stored{.name = "whole", .sources = {}, .matrices = {}};
+  StoredMatrix& output = stored.matrices.emplace_back();
+  output.name = model->shape().output.name;
+  output.replacement = {
+      .name = "lm_head.weight", .type = kernels::WeightType::kF32, .shape = whole.shape, .bytes = std::as_bytes(std::span(whole.at))};
+  model->adapters().set(1, only(build_adapter(stored, model->shape(), *model->first()->weights, table).value()));
+  EXPECT_GT(distance(scores(*model, 1), plain), 0.02F);
+  model->adapters().set(1, nullptr);
+  expect_same_bits(scores(*model), plain, "after it");
 }
 
 TEST_F(WholeWeights, SayWhatDoesNotFit) {
