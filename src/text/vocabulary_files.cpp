@@ -87,10 +87,23 @@ Result<void> add_configured(const files::HfFolder& folder, const simdjson::dom::
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
     if (error != std::errc() || end != key.data() + key.size() || token.get(members) != simdjson::SUCCESS)
       return damaged_member(folder, "tokenizer_config.json", fmt::format("'added_tokens_decoder' has the entry '{}'", key));
+    if (members.size() == 0)
+      return damaged_member(folder, "tokenizer_config.json", fmt::format("'added_tokens_decoder' has nothing of {}", key));
     std::string text = simdjson::minify(token);
     added[id] = text.substr(1, text.size() - 2);
   }
   return {};
+}
+
+// What a text begins or ends with is a control token, also where it is one of the vocabulary.
+void add_named_roles(const simdjson::dom::object& vocabulary, const simdjson::dom::element& config, AddedById& added) {
+  for (const std::string_view role : {"bos_token", "eos_token", "unk_token"}) {
+    std::string_view name;
+    std::uint64_t id = 0;
+    if (config[role].get(name) != simdjson::SUCCESS && config[role]["content"].get(name) != simdjson::SUCCESS) continue;
+    if (vocabulary.at_key(name).get(id) == simdjson::SUCCESS)
+      added.emplace(id, fmt::format(R"("content":{},"special":true)", quoted(name)));
+  }
 }
 
 }  // namespace
@@ -105,11 +118,11 @@ Result<std::optional<std::string>> tokenizer_json_of(const files::HfFolder& fold
   }
   const auto& [vocabulary, merges, settings] = texts;
   if (!vocabulary || !merges || !settings) return std::optional<std::string>();
-  simdjson::dom::parser parser;
-  simdjson::dom::object object;
-  if (parser.parse(*vocabulary).get(object) != simdjson::SUCCESS) return damaged_member(folder, kNames[0], "is not a JSON object");
+  simdjson::dom::parser parser, of_config;
+  simdjson::dom::object ids;
+  if (parser.parse(*vocabulary).get(ids) != simdjson::SUCCESS) return damaged_member(folder, kNames[0], "is not a JSON object");
   simdjson::dom::element config;
-  if (parser.parse(*settings).get(config) != simdjson::SUCCESS) return damaged_member(folder, kNames[2], "is not JSON");
+  if (of_config.parse(*settings).get(config) != simdjson::SUCCESS) return damaged_member(folder, kNames[2], "is not JSON");
   std::string_view name;
   if (config["tokenizer_class"].get(name) != simdjson::SUCCESS) name = {};
   const std::string_view plain = name.ends_with("Fast") ? name.substr(0, name.size() - 4) : name;
@@ -118,6 +131,7 @@ Result<std::optional<std::string>> tokenizer_json_of(const files::HfFolder& fold
     AddedById added;
     if (const auto done = add_configured(folder, config, added); !done) return done.error();
     if (const auto done = add_named(folder, added); !done) return done.error();
+    add_named_roles(ids, config, added);
     std::string tokens;
     for (const auto& [id, members] : added) tokens += fmt::format("{}{{\"id\":{},{}}}", tokens.empty() ? "" : ",", id, members);
     return std::optional(fmt::format(

@@ -126,6 +126,13 @@ TEST_F(FolderText, AVocabularyAndItsMergesAreATokenizer) {
   EXPECT_THAT(codec()->end_of_generation(), ElementsAre(8));
   write("tokenizer_config.json", R"({"tokenizer_class": "GPT2TokenizerFast", )" + added + "}");
   EXPECT_THAT(codec()->encode("11", special).value(), ElementsAre(6));
+  std::filesystem::remove(folder_ / "added_tokens.json");
+  write("tokenizer_config.json", R"({"tokenizer_class": "GPT2Tokenizer", "eos_token": {"content": "ab"}})");
+  EXPECT_THAT(codec()->end_of_generation(), ElementsAre(2));
+  EXPECT_THAT(codec()->encode("bab", special).value(), ElementsAre(1, 2));
+  EXPECT_THAT(codec()->encode("bab", {.add_special = false, .parse_special = false}).value(), ElementsAre(1, 0, 1));
+  write("tokenizer_config.json", R"({"tokenizer_class": "GPT2Tokenizer", "added_tokens_decoder": {"8": {}}})");
+  EXPECT_THAT(error(), HasSubstr("'added_tokens_decoder' has nothing of 8"));
   write("tokenizer_config.json", R"({"tokenizer_class": "CodeGenTokenizer"})");
   EXPECT_THAT(error(), HasSubstr("of the class \"CodeGenTokenizer\" vocab.json and merges.txt are not read"));
   write("tokenizer_config.json", R"({"tokenizer_class": "GPT2Tokenizer", "added_tokens_decoder": {"x": {}}})");

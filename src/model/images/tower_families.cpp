@@ -49,7 +49,8 @@ void check_tower(const TowerShape& tower, const std::function<void(ErrorCode, co
   if (tower.resampler && (!tower.first.empty() || tower.order != TileOrder::kAsTheyCome || tower.resampler->width % 4 != 0))
     return fail(ErrorCode::kUnsupported, "its queries look at patches in a way that this build cannot compute");
   if (tower.connector.side < 1) return fail(ErrorCode::kBadFile, "no patch makes a vector");
-  if (!tower.features.empty() && (tower.connector.side != 1 || tower.connector.before || tower.connector.after))
+  if (!tower.features.empty() && (tower.connector.side != 1 || tower.connector.before || tower.connector.after || tower.reduction ||
+                                  tower.resampler || !tower.deep.empty()))
     return fail(ErrorCode::kUnsupported, "of several layers' features this build makes vectors by products alone");
   if (encoder.head_dim % (tower.rotation ? 4 : 1) != 0)
     return fail(ErrorCode::kUnsupported, fmt::format("heads of {} values cannot turn by rows and columns", encoder.head_dim));
