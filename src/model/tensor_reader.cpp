@@ -165,8 +165,8 @@ kernels::WeightType TensorReader::packed_type(const files::GgufTensor& tensor, c
   const auto stored = static_cast<WeightType>(tensor.type);
   const bool is_float = tensor.coded || stored == WeightType::kF32 || stored == WeightType::kF16 || stored == WeightType::kBF16;
   const WeightType type = is_float && float_type_ && fits(*float_type_) ? *float_type_ : stored;
-  // Floats that are to have fewer bits than 8 (--quantize) are not given more.
-  const bool may_rotate = is_float ? type == WeightType::kQ8_0 : rotates(type);
+  // What is rounded to fewer bits than 8 only now (--quantize) is not given more.
+  const bool may_rotate = type == stored ? rotates(type) : type == WeightType::kQ8_0;
   const bool rotated = may_rotate && rotate_ && shape.rotation == Rotation::kAllowed && fits(WeightType::kRotated8);
   return rotated ? WeightType::kRotated8 : type;
 }

@@ -5,6 +5,7 @@
 #include "model/families/families.h"
 #include "model/folder_models.h"
 #include "model/forward_harness.h"
+#include "model/tensor_reader.h"
 #include "support/folder.h"
 
 #include <array>
@@ -116,6 +117,11 @@ TEST_P(PrequantizedFolders, ComputeTheSameAsTheFilesMadeOfThem) {
     EXPECT_EQ(logits_of(file, *table, {.float_type = WeightType::kF32}), logits_of(floats, *table, {})) << table->name;
   }
   if (!GetParam().exact) return;
+  const Packing fast{.float_type = {}, .rotated = true};
+  EXPECT_EQ(logits_of(file, kernels::best_kernel_table(), fast), logits_of(own, kernels::best_kernel_table(), fast));
+  if (rotates(GetParam().type) && GetParam().folder != std::string_view("kimi-k2.5")) {  // all experts, which are never rotated
+    EXPECT_NE(logits_of(file, kernels::best_kernel_table(), fast), logits_of(file, kernels::best_kernel_table(), {})) << "it rotates";
+  }
   const std::vector<float> meant = logits_of(floats, kernels::best_kernel_table(), {});
   const std::vector<float> unpacked = logits_of(own, kernels::best_kernel_table(), {});
   for (std::size_t i = 0; i < meant.size(); ++i) EXPECT_NEAR(unpacked[i], meant[i], 0.2F);  // activations of 8 bits
