@@ -4,92 +4,22 @@
 #include "model/networks/activations.h"
 #include "model/networks/batching.h"
 #include "model/networks/network.h"
+#include "model/reference_networks.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
-#include <fstream>
 #include <gtest/gtest.h>
-#include <iterator>
 #include <limits>
 #include <map>
 #include <random>
-#include <simdjson.h>
-#include <sstream>
 #include <string>
 
 namespace braid::model {
 namespace {
 
-std::string read(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  EXPECT_TRUE(file) << path;
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-std::string base64_bytes(std::string_view text) {
-  static constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string bytes;
-  std::uint32_t bits = 0;
-  int count = 0;
-  for (const char c : text) {
-    if (c == '=') break;
-    bits = bits << 6U | static_cast<std::uint32_t>(kDigits.find(c));
-    count += 6;
-    if (count < 8) continue;
-    count -= 8;
-    bytes += static_cast<char>(bits >> static_cast<unsigned>(count) & 255U);
-  }
-  return bytes;
-}
-
-Tensor tensor_of(const simdjson::dom::element& json) {
-  Tensor tensor;
-  tensor.type = std::string_view(json["dtype"]) == "int64" ? ElementType::kInt64 : ElementType::kFloat32;
-  for (const std::int64_t extent : json["shape"].get_array()) tensor.shape.push_back(extent);
-  const std::string bytes = base64_bytes(json["data"]);
-  const auto count = static_cast<std::size_t>(value_count(tensor.shape));
-  const bool floats = tensor.type == ElementType::kFloat32;
-  EXPECT_EQ(bytes.size(), count * (floats ? 4 : 8));
-  if (floats) tensor.floats.resize(count);
-  if (!floats) tensor.integers.resize(count);
-  std::memcpy(floats ? static_cast<void*>(tensor.floats.data()) : tensor.integers.data(), bytes.data(), bytes.size());
-  return tensor;
-}
-
-struct Case {
-  std::map<std::string, Tensor> inputs;
-  std::map<std::string, Tensor> outputs;
-};
-
-struct Files {
-  std::string config;
-  std::string tensors;
-
-  explicit Files(const std::string& name) {
-    const std::string folder = std::string(BRAID_SOURCE_DIR "/test/model/reference/networks/") + name;
-    config = read(folder + "/config.json");
-    tensors = read(folder + "/model.safetensors");
-    simdjson::dom::parser parser;
-    std::istringstream lines(read(folder + "/cases.jsonl"));
-    for (std::string line; std::getline(lines, line);) {
-      const simdjson::dom::element json = parser.parse(line);
-      Case& each = cases.emplace_back();
-      for (const auto& [key, value] : json["inputs"].get_object()) each.inputs.emplace(key, tensor_of(value));
-      for (const auto& [key, value] : json["outputs"].get_object()) each.outputs.emplace(key, tensor_of(value));
-    }
-    EXPECT_FALSE(cases.empty()) << name;
-  }
-
-  Result<Network> load(const kernels::KernelTable& table) const {
-    const auto parsed = files::parse_safetensors(std::as_bytes(std::span(tensors)));
-    if (!parsed) return parsed.error();
-    return Network::load(config, *parsed, table);
-  }
-
-  std::vector<Case> cases;
-};
+using test::networks::Case;
+using test::networks::Files;
 
 Result<std::map<std::string, Tensor>> run(const Network& network, const std::map<std::string, Tensor>& given, kernels::ThreadTeam& team) {
   std::vector<std::optional<Tensor>> inputs;
