@@ -19,6 +19,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace braid::model::test::adapting {
@@ -62,6 +63,14 @@ class Tensors {
   }
   void add(const std::string& name, files::SafeTensor tensor) { contents_.tensors[name] = std::move(tensor); }
   void remove(const std::string& name) { contents_.tensors.erase(name); }
+  // The part of names that is `from`.
+  void rename(const std::string& from, const std::string& to) {
+    for (auto& [name, tensor] : std::exchange(contents_.tensors, {}))
+      if (const std::size_t at = name.find(from); at != std::string::npos)
+        contents_.tensors.emplace(name.substr(0, at) + to + name.substr(at + from.size()), tensor);
+      else
+        contents_.tensors.emplace(name, tensor);
+  }
   files::SafeTensor& operator[](const std::string& name) { return contents_.tensors.at(name); }
 
   std::vector<std::byte> file() const { return files::write_safetensors(contents_); }

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <set>
 #include <simdjson.h>
+#include <utility>
 
 namespace braid::model::test::adapting {
 namespace {
@@ -311,6 +312,21 @@ TEST_F(AdapterKinds, AreOfTheLayersThatTheyName) {
   for (const char* layers : {"null", "[]"})
     EXPECT_THAT(fault(fmt::format(R"({{"r":4,"target_modules":["q_proj"],"layers_to_transform":{}}})", layers)), HasSubstr("is missing"))
         << layers;
+}
+
+// Of a model without its head, or within another one.
+TEST_F(AdapterKinds, AreFoundUnderAllNamesOfTheWholeModel) {
+  const std::string config = R"({"r":4,"lora_alpha":4,"target_modules":["q_proj"]})";
+  for (int layer = 0; layer < 3; ++layer) add(module(layer, "self_attn.q_proj"), 4, 1.0F);
+  std::string before = "base_model.model.model.layers.";
+  for (const char* after :
+       {"language_model.model.layers.", "base_model.model.model.language_model.layers.", "layers.", "base_model.model.layers."}) {
+    tensors_.rename(std::exchange(before, after), after);
+    EXPECT_EQ(fault(config), "") << after;
+  }
+  expect_merged(config);
+  tensors_.rename(before, "base_model.model.visual.layers.");
+  EXPECT_THAT(fault(config), HasSubstr("visual.layers.0.self_attn.q_proj.lora_A.weight: "));
 }
 
 // Some ways to begin take from the base's weights what the adapter has.

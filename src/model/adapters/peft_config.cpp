@@ -121,7 +121,7 @@ class PeftReader {
     try {
       compiled(pattern);
     } catch (const std::regex_error& fault) {
-      fail(ErrorCode::kBadFile, fmt::format("'{}': \"{}\" is no regular expression: {}", key, pattern, fault.what()));
+      fail(ErrorCode::kBadFile, fmt::format("'{}': \"{}\" is no regular expression that this build reads: {}", key, pattern, fault.what()));
     }
   }
 

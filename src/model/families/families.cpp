@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <numeric>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -173,6 +174,53 @@ void add_places(const files::GgufTensor& tensor, std::vector<ModulePlace>& place
     add(dynamic_cast<const ModuleRows*>(joined->parts()[i].coded.get()), static_cast<std::int32_t>(i), joined->parts()[i]);
 }
 
+// What stands before the number of a layer; empty: it is none's.
+std::string_view layers_of(std::string_view name) {
+  for (std::size_t dot = name.find('.'); dot != std::string_view::npos; dot = name.find('.', dot + 1))
+    if (dot + 1 < name.size() && name[dot + 1] >= '0' && name[dot + 1] <= '9') return name.substr(0, dot);
+  return {};
+}
+
+// Whether nothing but names of the whole model stands before the last part.
+bool is_whole_model(std::string_view layers) {
+  constexpr std::array<std::string_view, 8> kWhole = {"model",   "language_model", "text_model", "transformer",
+                                                      "decoder", "backbone",       "gpt_neox",   "llm"};
+  for (std::size_t dot = layers.find('.'); dot != std::string_view::npos; dot = layers.find('.')) {
+    if (std::ranges::find(kWhole, layers.substr(0, dot)) == kWhole.end()) return false;
+    layers.remove_prefix(dot + 1);
+  }
+  return true;
+}
+
+// A module as the folder calls it: of a model without its head layers may be "layers", and "model.layers" of one with it.
+class FolderNames {
+ public:
+  explicit FolderNames(const files::HfFolder& folder) {
+    for (const auto& [name, tensor] : folder.tensors()) {
+      const std::string_view layers = layers_of(name);
+      layers.empty() ? others_.insert(std::string_view(name).substr(0, name.rfind('.'))) : layers_.insert(layers);
+    }
+  }
+
+  std::string operator()(const std::string& module) const {
+    const std::string_view layers = layers_of(module);
+    if (layers.empty()) return std::string(only_alike(others_, module));
+    return std::string(only_alike(layers_, layers)) + module.substr(layers.size());
+  }
+
+ private:
+  // The only one of the whole model that ends as the name does; or the name, which may be known.
+  static std::string_view only_alike(const std::set<std::string_view>& known, std::string_view name) {
+    if (known.contains(name) || !is_whole_model(name)) return name;
+    const auto last = [](std::string_view path) { return path.substr(path.rfind('.') + 1); };
+    const auto is_alike = [&](std::string_view other) { return last(other) == last(name) && is_whole_model(other); };
+    return std::ranges::count_if(known, is_alike) == 1 ? *std::ranges::find_if(known, is_alike) : name;
+  }
+
+  std::set<std::string_view> layers_;  // what stands before the numbers of layers
+  std::set<std::string_view> others_;  // modules that are in none
+};
+
 std::string_view activation_name(Activation activation) {
   switch (activation) {
     case Activation::kSilu:
@@ -199,8 +247,9 @@ Result<files::GgufContents> read_folder(const files::HfFolder& folder) { return 
 Result<std::vector<ModulePlace>> place_modules(const files::HfFolder& folder,
                                                const std::map<std::string, std::pair<std::int64_t, std::int64_t>>& modules) {
   FolderReader::Stands stands;
+  const FolderNames name_in_folder(folder);
   for (const auto& [name, size] : modules)
-    stands.emplace(name + ".weight", FolderReader::Stand{std::make_shared<ModuleRows>(name, size.first), size.second});
+    stands.emplace(name_in_folder(name) + ".weight", FolderReader::Stand{std::make_shared<ModuleRows>(name, size.first), size.second});
   const Result<files::GgufContents> contents = read_folder_with(folder, stands);
   if (!contents) return contents.error();
   std::vector<ModulePlace> places;
