@@ -70,8 +70,10 @@ class Adapters {
   virtual Result<void> unload(std::string_view name) = 0;
 
   // The last layer of the base as `use`, which is current(), has it, with LoRA beside it. Made elsewhere than on the loop. kInvalidArgument
-  // ("lora_config"): this model has no such layer, or nothing of that name in it.
-  virtual boost::asio::awaitable<Result<std::shared_ptr<TunableLayer>>> tunable_layer(AdapterUse /*use*/, LoraShape /*lora*/) {
+  // ("lora_config"): this model has no such layer, nothing of that name in it, or it takes more than
+  // `most_bytes`.
+  virtual boost::asio::awaitable<Result<std::shared_ptr<TunableLayer>>> tunable_layer(AdapterUse /*use*/, LoraShape /*lora*/,
+                                                                                      std::uint64_t /*most_bytes*/) {
     co_return invalid_argument("LoRA is not trained on this model: it reads whole texts", "lora_config");
   }
 };

@@ -37,7 +37,7 @@ class TunableLayer {
   virtual std::uint64_t bytes() const = 0;  // that it takes
   virtual std::uint64_t text_bytes(std::size_t tokens) const = 0;
 
-  // The next text, counted from 0. inputs: [tokens, width] of PooledOutput::kLastInputs.
+  // The next text, counted from 0, which has a token at least. inputs: [tokens, width] of PooledOutput::kLastInputs.
   virtual void begin_text(std::vector<float> inputs) = 0;
   // What `parameters`, which stay where they are until the slope is over, too, make of a text.
   virtual void begin_score(std::size_t text, std::span<const float> parameters) = 0;

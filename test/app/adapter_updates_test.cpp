@@ -77,9 +77,10 @@ TEST_F(AdapterUpdates, HaveThoseAloneGoOnWithThemWhoUsedTheOlderOnes) {
 
 // Also when there are newer ones by then.
 TEST_F(AdapterUpdates, LeaveTheLayerThatIsTunedToTheWeightsThatTextsAreReadWith) {
+  constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
   const AdapterUse older = submitted({});
   const auto score_with = [&](const AdapterUse& use) {
-    const std::shared_ptr<TunableLayer> layer = run(adapters.tunable_layer(use, {})).value();
+    const std::shared_ptr<TunableLayer> layer = run(adapters.tunable_layer(use, {}, kNoLimit)).value();
     std::vector<float> inputs(std::size_t{3} * 64);
     for (std::size_t i = 0; i < inputs.size(); ++i) inputs[i] = static_cast<float>(i % 17) - 8.0F;
     layer->begin_text(inputs);
@@ -94,7 +95,7 @@ TEST_F(AdapterUpdates, LeaveTheLayerThatIsTunedToTheWeightsThatTextsAreReadWith)
   EXPECT_EQ(score_with(older), before);
   EXPECT_NE(score_with(submitted({})), before);
   const Result<std::shared_ptr<TunableLayer>> refused =
-      run(adapters.tunable_layer(older, {.rank = 2, .alpha = 1.0F, .modules = {"k_proj"}}));
+      run(adapters.tunable_layer(older, {.rank = 2, .alpha = 1.0F, .modules = {"k_proj"}}, kNoLimit));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
 }

@@ -346,7 +346,7 @@ test("LoRA beside the last layer learns what is preferred, and goes on from a ch
   const whole = await finished(await train({ name: "whole" }));
   assert.equal(whole.status, "succeeded", whole.error);
   assert.equal(whole.learnt.accuracy, 1);
-  assert.ok(whole.learnt.loss < 0.3 && whole.held_out.loss < 0.5, JSON.stringify(whole));
+  assert.ok(whole.learnt.loss < 0.5 && whole.held_out.loss < Math.log(2), JSON.stringify(whole));
   assert.deepEqual(whole.lora_config, { rank: 4, alpha: 16, target_modules: ["q_proj", "v_proj", "down_proj"] });
 
   // What is held out is scored as the job has measured it, but for the rounding of served products.

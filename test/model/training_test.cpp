@@ -208,6 +208,15 @@ TEST(TunedLayer, HasParametersOfTheModulesThatAreNamed) {
   EXPECT_THAT(unknown.error().message, HasSubstr("'k_proj', but beside q_proj, v_proj"));
 }
 
+TEST(TunedLayer, IsNotMadeBeyondItsBytes) {
+  const Tuned tuned("mistral");
+  const std::uint64_t bytes = tuned.tune().value()->bytes();
+  EXPECT_TRUE(tune_last_layer(tuned.base(), *tuned.model->first(), tuned.table, tuned.lora, bytes));
+  const auto refused = tune_last_layer(tuned.base(), *tuned.model->first(), tuned.table, tuned.lora, bytes - 1);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("wait for other jobs"));
+}
+
 TEST(TunedLayer, BeginsWithWhatAddsNothingAndTheModelsOwnHead) {
   Tuned tuned("mistral");
   const auto layer = tuned.tune().value();

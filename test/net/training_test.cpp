@@ -258,7 +258,9 @@ class FakeAdapters final : public Adapters {
     co_return facts;
   }
   Result<void> unload(std::string_view) override { return {}; }
-  boost::asio::awaitable<Result<std::shared_ptr<TunableLayer>>> tunable_layer(AdapterUse use, LoraShape lora) override {
+  boost::asio::awaitable<Result<std::shared_ptr<TunableLayer>>> tunable_layer(AdapterUse use, LoraShape lora,
+                                                                              std::uint64_t most_bytes) override {
+    EXPECT_EQ(most_bytes, std::uint64_t{4} << 30U);
     EXPECT_EQ(use.revision, now.revision);
     if (lora.modules != std::vector<std::string>{"v_proj"}) co_return invalid_argument("it has v_proj alone", "lora_config");
     if (!later.empty()) now.revision = later;

@@ -81,14 +81,16 @@ Result<std::shared_ptr<const ServedModel>> ModelAdapters::apply(std::shared_ptr<
   return std::shared_ptr<const ServedModel>(adapted, &adapted->served);
 }
 
-asio::awaitable<Result<std::shared_ptr<TunableLayer>>> ModelAdapters::tunable_layer(AdapterUse use, LoraShape lora) {
+asio::awaitable<Result<std::shared_ptr<TunableLayer>>> ModelAdapters::tunable_layer(AdapterUse use, LoraShape lora,
+                                                                                    std::uint64_t most_bytes) {
   using Layer = Result<std::shared_ptr<TunableLayer>>;
   if (base_.model.passes() != nullptr)
     co_return invalid_argument("LoRA is not trained on this model: several processes compute it", "lora_config");
-  auto making = [](AdapterBase base, std::shared_ptr<const model::Decoder> decoder, LoraShape shape) -> asio::awaitable<Layer> {
-    co_return model::tune_last_layer({base.model.shape(), base.folder}, *decoder, base.table, shape);
+  auto making = [](AdapterBase base, std::shared_ptr<const model::Decoder> decoder, LoraShape shape,
+                   std::uint64_t most) -> asio::awaitable<Layer> {
+    co_return model::tune_last_layer({base.model.shape(), base.folder}, *decoder, base.table, shape, most);
   };
-  asio::awaitable<Layer> made = making(base_, revisions_.decoder_of(use), std::move(lora));
+  asio::awaitable<Layer> made = making(base_, revisions_.decoder_of(use), std::move(lora), most_bytes);
   Layer layer = co_await asio::co_spawn(workers_, std::move(made), asio::use_awaitable);
   if (!layer) co_return invalid_argument(layer.error().message, "lora_config");
   co_return layer;

@@ -33,7 +33,8 @@ class ModelAdapters final : public Adapters {
   Result<std::shared_ptr<const ServedModel>> apply(std::shared_ptr<const ServedModel> base,
                                                    std::span<const AdapterChoice> choices) override;
   Result<AdapterUse> current(const AdapterUse& applied) override { return revisions_.current(applied); }
-  boost::asio::awaitable<Result<std::shared_ptr<TunableLayer>>> tunable_layer(AdapterUse use, LoraShape lora) override;
+  boost::asio::awaitable<Result<std::shared_ptr<TunableLayer>>> tunable_layer(AdapterUse use, LoraShape lora,
+                                                                              std::uint64_t most_bytes) override;
   boost::asio::awaitable<Result<AdapterFacts>> load(std::string name, WeightSource source, std::optional<UpdateMode> replacing) override;
   Result<void> unload(std::string_view name) override;
 

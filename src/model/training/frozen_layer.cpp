@@ -78,6 +78,16 @@ std::uint64_t FrozenLayer::bytes() const {
   return values * sizeof(float);
 }
 
+std::uint64_t frozen_bytes(const ModelShape& model) {
+  const AttentionShape& attention = model.layers.back().attention;
+  const FeedForwardShape& feed_forward = model.layers.back().feed_forward;
+  std::int64_t values = 0;
+  for (const LinearShape* linear :
+       {&attention.query, &attention.key, &attention.value, &attention.output, &feed_forward.gate, &feed_forward.up, &feed_forward.down})
+    values += linear->inputs * linear->outputs;
+  return static_cast<std::uint64_t>(values) * sizeof(float);
+}
+
 Result<void> check_last_layer(const ModelShape& model) {
   const std::string_view oddity = oddity_of(model);
   if (oddity.empty()) return {};

@@ -48,6 +48,9 @@ struct FrozenLayer {
   std::uint64_t bytes() const;
 };
 
+// FrozenLayer::bytes(), of a model that has such a layer.
+std::uint64_t frozen_bytes(const ModelShape& model);
+
 // kUnsupported: what of the model is otherwise than in the Llama family.
 Result<void> check_last_layer(const ModelShape& model);
 

@@ -41,8 +41,13 @@ Result<void> place_module(const files::HfFolder& folder, const LinearShape& line
 }  // namespace
 
 Result<std::shared_ptr<TunableLayer>> tune_last_layer(const AdaptedBase& base, const Decoder& decoder, const kernels::KernelTable& table,
-                                                      const LoraShape& lora) {
+                                                      const LoraShape& lora, std::uint64_t most_bytes) {
   if (const Result<void> fits = check_last_layer(base.shape); !fits) return fits.error();
+  if (const std::uint64_t bytes = frozen_bytes(base.shape); bytes > most_bytes)
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("the last layer takes {} MiB as it is trained, and of what LoRA has {} MiB are left: wait for other jobs",
+                             (bytes >> 20U) + 1, most_bytes >> 20U),
+                 {}};
   const LayerShape& shape = base.shape.layers.back();
   const std::array<const LinearShape*, TunedLayer::kModules> linears = {&shape.attention.query,  &shape.attention.value,
                                                                         &shape.attention.output, &shape.feed_forward.gate,

@@ -141,8 +141,9 @@ class TunedLayer final : public TunableLayer {
   Pieces* running_ = nullptr;
 };
 
-// The last layer of a base with LoRA beside it. Any thread. kUnsupported: it is no such layer, or a module is none of those that can be tuned.
+// The last layer of a base with LoRA beside it. Any thread. kUnsupported: it is no such layer, or a module is none of those that can be tuned, or it
+// would take more bytes.
 Result<std::shared_ptr<TunableLayer>> tune_last_layer(const AdaptedBase& base, const Decoder& decoder, const kernels::KernelTable& table,
-                                                      const LoraShape& lora);
+                                                      const LoraShape& lora, std::uint64_t most_bytes = ~std::uint64_t{0});
 
 }  // namespace braid::model

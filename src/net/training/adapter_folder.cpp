@@ -1,6 +1,7 @@
 #include "net/training/adapter_folder.h"
 
 #include "braid/tensor.h"
+#include "net/json/write.h"
 #include "net/predict/tensor_file.h"
 
 #include <algorithm>
@@ -70,7 +71,7 @@ Result<predict::TensorFile> read_file(const fs::path& path) {
 
 std::string quoted_modules(const LoraOptions& options) {
   std::string list;
-  for (const std::string& name : options.shape.modules) list += fmt::format("{}\"{}\"", list.empty() ? "" : ", ", name);
+  for (const std::string& name : options.shape.modules) list += (list.empty() ? "" : ", ") + json::quoted(name);
   return list;
 }
 

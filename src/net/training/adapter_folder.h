@@ -17,7 +17,7 @@ Result<void> write_head(const std::string& folder, const LinearHead& head);
 // kInvalidArgument ("resume"): there is none of that width.
 Result<LinearHead> read_head(const std::string& folder, std::size_t width);
 
-// Likewise. LoRA is of the state's parameters.
+// Likewise. LoRA is of the state's parameters, and is written before the state: what ends in between leaves one of an earlier epoch beside it.
 Result<void> write_lora(const std::string& folder, const LoraOptions& options, const TunableLayer& layer, const LoraState& state);
 
 // kInvalidArgument ("resume"): there is none of so many parameters, or of other options.

@@ -53,11 +53,11 @@ Result<std::string> folder_of(const Service& service, const Jobs& jobs, const Jo
 }
 
 // The last layer of the revision that the texts will be read with.
-asio::awaitable<Result<void>> tune(ModelHold model, JobRequest& request) {
+asio::awaitable<Result<void>> tune(ModelHold model, JobRequest& request, std::uint64_t most_bytes) {
   const Result<AdapterUse> use = model->adapters->current(model->adapter);
   if (!use) co_return use.error();
   request.revision = use->revision;
-  asio::awaitable<Result<std::shared_ptr<TunableLayer>>> making = model->adapters->tunable_layer(*use, request.lora->shape);
+  asio::awaitable<Result<std::shared_ptr<TunableLayer>>> making = model->adapters->tunable_layer(*use, request.lora->shape, most_bytes);
   Result<std::shared_ptr<TunableLayer>> layer = co_await std::move(making);
   if (!layer) co_return layer.error();
   request.layer = std::move(*layer);
@@ -95,9 +95,12 @@ asio::awaitable<Result<std::shared_ptr<Job>>> begin(std::shared_ptr<Service> ser
   const Result<void> read = co_await run_codec_job(*service, abandonment, std::move(reading));
   if (!read) co_return read.error();
   if (!request) co_return request.error();
+  const std::uint64_t left = jobs.bytes_left();
+  std::optional<Jobs::Making> making;
+  if (request->lora && left > 0) making.emplace(jobs);
   if (request->lora) {
     // Named, because g++ 12 destroys some temporaries of such an expression twice.
-    asio::awaitable<Result<void>> tuning = tune(*model, *request);
+    asio::awaitable<Result<void>> tuning = tune(*model, *request, left);
     const Result<void> tuned = co_await std::move(tuning);
     if (!tuned) co_return tuned.error();
   }

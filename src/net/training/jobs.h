@@ -64,6 +64,18 @@ class Jobs {
   std::shared_ptr<Job> busy_with(std::string_view folder) const;
   // Of those that are not over.
   std::uint64_t bytes() const;
+  // What they leave of kMostBytes; nothing while a job is being made, of which there is one at a time.
+  std::uint64_t bytes_left() const { return has_all_ || bytes() > kMostBytes ? 0 : kMostBytes - bytes(); }
+  class Making {
+   public:
+    explicit Making(Jobs& jobs) : jobs_(jobs) { jobs_.has_all_ = true; }
+    ~Making() { jobs_.has_all_ = false; }
+    Making(const Making&) = delete;
+    Making& operator=(const Making&) = delete;
+
+   private:
+    Jobs& jobs_;
+  };
 
   // GET /v1/training/jobs, newest first.
   http::Response list() const;
@@ -74,6 +86,7 @@ class Jobs {
 
  private:
   std::vector<std::shared_ptr<Job>> jobs_;  // oldest first
+  bool has_all_ = false;                    // a Making
 };
 
 void append_job(std::string& out, const Job& job);

@@ -10,6 +10,7 @@ namespace {
 
 constexpr double kFirstMomentDecay = 0.9;
 constexpr double kSecondMomentDecay = 0.999;
+constexpr std::size_t kWorkOfStep = 16;  // multiplications that a parameter's takes, about
 
 // Spreads what is counted over all numbers (Steele et al. 2014, "Fast splittable pseudorandom number generators").
 std::uint64_t spread(std::uint64_t x) {
@@ -29,7 +30,8 @@ FitFigures mean_of(const FitFigures& sums, std::size_t count) {
 LoraFit::LoraFit(std::shared_ptr<TunableLayer> layer, std::vector<Example> examples, FitOptions options, const LoraOptions& lora,
                  std::optional<LoraState> begin)
     : layer_(std::move(layer)), examples_(std::move(examples)), options_(std::move(options)), lora_(lora),
-      learnt_count_(examples_.size() - options_.held_out), own_(layer_->parameter_count(), 0.0), gradient_(own_.size(), 0.0) {
+      learnt_count_(examples_.size() - options_.held_out), own_(layer_->parameter_count(), 0.0), gradient_(own_.size(), 0.0),
+      moved_(own_.size()) {
   if (begin) {
     state_ = std::move(*begin);
   } else {
@@ -58,8 +60,8 @@ void LoraFit::begin_epoch() {
 
 bool LoraFit::advance(std::size_t work) {
   while (work > 0) {
-    work -= std::min(work, layer_->advance(work));
-    if (layer_->is_over() && !follow()) return true;
+    work -= std::min(work, moved_ < own_.size() ? move(work) : layer_->advance(work));
+    if (moved_ == own_.size() && layer_->is_over() && !follow()) return true;
   }
   return false;
 }
@@ -80,12 +82,16 @@ bool LoraFit::follow() {
       return true;
     }
   }
-  if (example.rejected && side_ == 0) {
+  if (phase_ == Phase::kSloped && example.rejected && side_ == 0) {
     side_ = 1;
     begin_score(*example.rejected);
     return true;
   }
-  settle(example);
+  if (phase_ == Phase::kSloped) {
+    settle(example);
+    phase_ = Phase::kSettled;
+    return true;
+  }
   phase_ = Phase::kBegin;
   if (++turn_ < order_.size()) return true;
   ++state_.epoch;
@@ -106,32 +112,47 @@ void LoraFit::settle(const Example& example) {
   FitFigures& sums = is_learnt() ? sums_ : held_out_sums_;
   sums.loss += loss.value;
   if (example.rejected) sums.accuracy += lead > 0.0 ? 1.0 : 0.0;
-  if (is_learnt()) learn(loss);
+  if (is_learnt()) begin_move(loss.slope);
 }
 
-void LoraFit::learn(const Loss& loss) {
-  for (std::size_t i = 0; i < own_.size(); ++i) gradient_[i] += loss.slope * std::exchange(own_[i], 0.0);
-  if ((turn_ + 1) % lora_.batch == 0 || turn_ + 1 == learnt_count_) step();
+void LoraFit::begin_move(double slope) {
+  const bool ends = (turn_ + 1) % lora_.batch == 0 || turn_ + 1 == learnt_count_;
+  batch_ = ends ? turn_ % lora_.batch + 1 : 0;
+  slope_ = slope;
+  moved_ = 0;
+  if (!ends) return;
+  const auto steps = static_cast<double>(++state_.steps);
+  rate_ = options_.learning_rate * (1.0 - static_cast<double>(state_.epoch) / static_cast<double>(options_.epochs));
+  first_share_ = 1.0 - std::pow(kFirstMomentDecay, steps);
+  second_share_ = 1.0 - std::pow(kSecondMomentDecay, steps);
+}
+
+// What the example says of some more parameters, and, where it ends a batch, what the batch makes of them.
+std::size_t LoraFit::move(std::size_t work) {
+  const std::size_t each = batch_ > 0 ? kWorkOfStep : 1;
+  const std::size_t end = std::min(own_.size(), moved_ + work / each + 1);
+  const std::size_t count = end - moved_;
+  for (; moved_ < end; ++moved_) {
+    gradient_[moved_] += slope_ * std::exchange(own_[moved_], 0.0);
+    if (batch_ > 0) step(moved_);
+  }
+  return count * each;
 }
 
 // Adam (Kingma and Ba 2015), with a rate that falls to nothing along the epochs.
-void LoraFit::step() {
-  const auto count = static_cast<double>(turn_ % lora_.batch + 1);
-  const double left = 1.0 - static_cast<double>(state_.epoch) / static_cast<double>(options_.epochs);
-  const auto steps = static_cast<double>(++state_.steps);
-  const double first_share = 1.0 - std::pow(kFirstMomentDecay, steps);
-  const double second_share = 1.0 - std::pow(kSecondMomentDecay, steps);
-  const std::size_t bias = gradient_.size() - 1;
-  for (std::size_t i = 0; i < gradient_.size(); ++i) {
-    const auto parameter = static_cast<double>(state_.parameters[i]);
-    const double slope = std::exchange(gradient_[i], 0.0) / count + (i < bias ? options_.l2 * parameter : 0.0);
-    const double first = kFirstMomentDecay * static_cast<double>(state_.first[i]) + (1.0 - kFirstMomentDecay) * slope;
-    const double second = kSecondMomentDecay * static_cast<double>(state_.second[i]) + (1.0 - kSecondMomentDecay) * slope * slope;
-    state_.first[i] = static_cast<float>(first);
-    state_.second[i] = static_cast<float>(second);
-    const double move = options_.learning_rate * left * (first / first_share) / (std::sqrt(second / second_share) + 1e-8);
-    state_.parameters[i] = static_cast<float>(parameter - move);
-  }
+void LoraFit::step(std::size_t parameter) {
+  float& value = state_.parameters[parameter];
+  float& first = state_.first[parameter];
+  float& second = state_.second[parameter];
+  const bool is_bias = parameter + 1 == gradient_.size();
+  const double slope =
+      std::exchange(gradient_[parameter], 0.0) / static_cast<double>(batch_) + (is_bias ? 0.0 : options_.l2 * static_cast<double>(value));
+  const double own_first = kFirstMomentDecay * static_cast<double>(first) + (1.0 - kFirstMomentDecay) * slope;
+  const double own_second = kSecondMomentDecay * static_cast<double>(second) + (1.0 - kSecondMomentDecay) * slope * slope;
+  first = static_cast<float>(own_first);
+  second = static_cast<float>(own_second);
+  const double move = rate_ * (own_first / first_share_) / (std::sqrt(own_second / second_share_) + 1e-8);
+  value = static_cast<float>(static_cast<double>(value) - move);
 }
 
 }  // namespace braid::net::training

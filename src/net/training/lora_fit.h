@@ -48,14 +48,15 @@ class LoraFit {
   FitFigures held_out() const { return held_out_; }
 
  private:
-  enum class Phase : std::uint8_t { kBegin, kScored, kSloped };
+  enum class Phase : std::uint8_t { kBegin, kScored, kSloped, kSettled };
 
   void begin_epoch();
   bool follow();
   void begin_score(std::size_t text);
   void settle(const Example& example);
-  void learn(const Loss& loss);
-  void step();
+  void begin_move(double slope);
+  std::size_t move(std::size_t work);
+  void step(std::size_t parameter);
   bool is_learnt() const { return turn_ < learnt_count_; }
 
   const std::shared_ptr<TunableLayer> layer_;
@@ -74,6 +75,12 @@ class LoraFit {
   std::vector<double> own_;       // [parameters]: the example's slopes of its score, or of its lead
   std::vector<double> gradient_;  // [parameters]: of the batch
   FitFigures sums_, held_out_sums_;
+  std::size_t moved_ = 0;  // parameters that have what the example says of them; all: nothing is left to do
+  double slope_ = 0.0;     // of the example's loss
+  double rate_ = 0.0;      // of that step, and what Adam's moments are divided by
+  double first_share_ = 1.0;
+  double second_share_ = 1.0;
+  std::size_t batch_ = 0;  // examples of the step that this one ends; 0: it ends none
 };
 
 }  // namespace braid::net::training
