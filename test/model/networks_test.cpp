@@ -443,19 +443,19 @@ TEST(NetworkRun, LeavesOutWhatNoWantedOutputNeeds) {
 }
 
 // Of a run to its end: how many pieces it had, and how many numbers it kept between two of them at most, and behind the last.
-struct Pieces {
+struct PieceCount {
   int count = 0;
   std::size_t most_kept = 0;
   std::size_t kept = 0;
 };
 
-Pieces count_pieces(const Network& network, Tensor x, kernels::ThreadTeam& team) {
+PieceCount count_pieces(const Network& network, Tensor x, kernels::ThreadTeam& team) {
   std::vector<std::optional<Tensor>> inputs(network.shape().inputs.size());
   inputs.front() = std::move(x);
   std::vector<std::size_t> wanted(network.shape().outputs.size());
   for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] = i;
   NetworkRun run(network, network.complete(std::move(inputs)).value(), wanted, team);
-  Pieces pieces;
+  PieceCount pieces;
   for (; !run.done(); ++pieces.count) {
     EXPECT_TRUE(run.advance());
     pieces.most_kept = std::max(pieces.most_kept, run.kept_values());
@@ -525,7 +525,7 @@ TEST(NetworkRun, CutsALineOfASoftmax) {
 TEST(NetworkRun, KeepsOnlyWhatIsReadLater) {
   kernels::ThreadTeam team(1);
   const Network network = Files("mlp").load(kernels::best_kernel_table()).value();
-  const Pieces pieces = count_pieces(network, noise({1'000, 7}), team);
+  const PieceCount pieces = count_pieces(network, noise({1'000, 7}), team);
   EXPECT_EQ(pieces.most_kept, 32'000U);
   EXPECT_EQ(pieces.kept, 13'000U);
 }
