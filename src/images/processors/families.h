@@ -21,8 +21,8 @@ Result<Family> make_llava_onevision(const Settings& settings);  // likewise, wit
 Result<Family> make_idefics3(const Settings& settings);         // SmolVLM too
 Result<Family> make_internvl(const Settings& settings);
 Result<Family> make_internvl_chat(const Settings& settings);  // as its own code does it
-Result<Family> make_pixtral(const Settings& settings);  // Mistral 3 too
-Result<Family> make_qwen_vl(const Settings& settings);  // 2, 2.5, 3
+Result<Family> make_pixtral(const Settings& settings);        // Mistral 3 too
+Result<Family> make_qwen_vl(const Settings& settings);        // 2, 2.5, 3
 Result<Family> make_gemma3(const Settings& settings);
 Result<Family> make_gemma4(const Settings& settings);
 Result<Family> make_lfm2_vl(const Settings& settings);
