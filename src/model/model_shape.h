@@ -328,11 +328,10 @@ struct LayerShape {
 };
 
 struct EmbeddingShape {
-  std::string name;           // tensor "<name>.weight" [vocab, embedding]
-  float scale = 1.0F;         // of its rows
-  std::string positions;      // tensor "<positions>.weight" [context_length, embedding], added; or empty
-  NormShape norm = {};        // of all that
-  bool scales_given = false;  // vectors that are given in the place of rows count by `scale`, too
+  std::string name;       // tensor "<name>.weight" [vocab, embedding]
+  float scale = 1.0F;     // of its rows
+  std::string positions;  // tensor "<positions>.weight" [context_length, embedding], added; or empty
+  NormShape norm = {};    // of all that
 };
 
 struct OutputShape {

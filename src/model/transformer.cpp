@@ -187,15 +187,13 @@ void Transformer::embed(const step::Pass& pass, Workspace& space) const {
 void Transformer::embed(const step::Pass& pass, std::int64_t row, float* scratch, Workspace& space) const {
   const step::PassToken& token = pass.tokens[static_cast<std::size_t>(row)];
   float* const out = space.residual[row];
-  const bool is_given = token.given != step::PassToken::kEmbedded;
-  if (is_given) {
+  if (token.given != step::PassToken::kEmbedded) {
     std::copy_n(given_of(pass, token, 0), model_.embedding, out);
   } else {
     table_.unpack_row(weights_.embedding, token.token, out);
     if (const AdapterSet* set = space.adapted.of_row(row)) products_.low_rank().embed(*set, weights_.embedding, token.token, out);
+    if (model_.input.scale != 1.0F) std::transform(out, out + model_.embedding, out, [&](float x) { return x * model_.input.scale; });
   }
-  if (model_.input.scale != 1.0F && (!is_given || model_.input.scales_given))
-    std::transform(out, out + model_.embedding, out, [&](float x) { return x * model_.input.scale; });
   if (!model_.input.positions.empty()) {
     table_.unpack_row(weights_.positions, token.position, scratch);
     table_.add(out, scratch, model_.embedding);

@@ -23,7 +23,7 @@ void translate_bloom(FolderReader& in) {
   const FolderSize size = translate_sizes(in, KeyHeads::kAsManyAsHeads);
   in.name_tensors({});
   take_feed_forward_length(in);
-  drop_tied_output(in, true);
+  if (in.config.flag({"tie_word_embeddings"}, true)) in.remove("output.weight");
   if (!in.config.error) in.reorder("attn_qkv", ungrouped_rows(size.heads, size.heads, size.head_dim));
 }
 

@@ -28,7 +28,7 @@ ModelShape describe_cohere(GgufKeys& keys) {
 void translate_cohere(FolderReader& in) {
   require_activation(in, {"silu"});
   translate_decoder(in);
-  drop_tied_output(in, true);
+  if (in.config.flag({"tie_word_embeddings"}, true)) in.remove("output.weight");
   in.set("logit_scale", in.config.number({"logit_scale"}, 0.0625, 1e-6, 1e6));
 }
 

@@ -28,7 +28,7 @@ ModelShape describe_cohere2(GgufKeys& keys) {
 void translate_cohere2(FolderReader& in) {
   require_activation(in, {"silu"});
   const FolderSize size = translate_decoder(in);
-  drop_tied_output(in, true);
+  if (in.config.flag({"tie_word_embeddings"}, true)) in.remove("output.weight");
   in.set("logit_scale", in.config.number({"logit_scale"}, 0.0625, 1e-6, 1e6));
   if (!in.config.has({"layer_types", "sliding_window_pattern", "_sliding_window_pattern"}))
     in.set("attention.sliding_window_pattern", std::uint64_t{4});

@@ -43,7 +43,7 @@ void translate_falcon(FolderReader& in) {
   translate_rope(in, size, size.head_dim);
   in.name_tensors(kFalconNames);
   take_feed_forward_length(in);
-  drop_tied_output(in, true);
+  if (in.config.flag({"tie_word_embeddings"}, true)) in.remove("output.weight");
   if (!in.config.error) in.reorder("attn_qkv", ungrouped_rows(size.heads, kv_heads, size.head_dim));
 }
 

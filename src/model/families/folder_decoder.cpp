@@ -122,14 +122,8 @@ FolderSize translate_decoder(FolderReader& in, FolderReader::Names own, double r
   const FolderSize size = translate_sizes(in);
   translate_rope(in, size, rotated_of(in, size, rotated));
   in.name_tensors(own);
-  drop_tied_output(in, false);
+  if (in.config.flag({"tie_word_embeddings"}, false) && in.has("token_embd.weight")) in.remove("output.weight");
   return size;
-}
-
-void drop_tied_output(FolderReader& in, bool fallback) {
-  constexpr const char* kOutput = "output.weight";
-  constexpr const char* kEmbedding = "token_embd.weight";
-  if (in.config.flag({"tie_word_embeddings"}, fallback) && in.has(kEmbedding) && !in.differ(kEmbedding, kOutput)) in.remove(kOutput);
 }
 
 void pair_rotated(FolderReader& in, const FolderSize& size, std::int32_t rotated) {

@@ -40,10 +40,6 @@ FolderSize translate_decoder(FolderReader& in, FolderReader::Names own = {}, dou
 // `rotated`: of a head's values, the first ones; 0: all.
 void pair_rotated(FolderReader& in, const FolderSize& size, std::int32_t rotated = 0);
 
-// Where the embedding is the output as well (tie_word_embeddings, or `fallback`), leaves that out of what the folder stores beside it: unless its
-// values are others, which transformers takes for a model of two.
-void drop_tied_output(FolderReader& in, bool fallback);
-
 // Fails unless hidden_act, or what it is called otherwise, is one of `known` ("silu", "gelu", "gelu_tanh", "relu", "relu2", "xielu").
 void require_activation(FolderReader& in, std::initializer_list<std::string_view> known);
 

@@ -399,13 +399,6 @@ void FolderReader::put_transposed(files::GgufTensor tensor) {
   put(std::move(tensor));
 }
 
-bool FolderReader::differ(const std::string& one, const std::string& other) const {
-  const auto a = tensors_.find(one);
-  const auto b = tensors_.find(other);
-  if (a == tensors_.end() || b == tensors_.end() || a->second.coded || b->second.coded) return false;
-  return a->second.type != b->second.type || !std::ranges::equal(a->second.bytes, b->second.bytes);
-}
-
 std::int64_t FolderReader::rows(const std::string& name) const {
   const auto found = tensors_.find(name);
   return found != tensors_.end() && found->second.shape.size() == 2 ? found->second.shape[1] : 0;

@@ -86,8 +86,6 @@ class FolderReader {
   void put(files::GgufTensor tensor);
   // Names of a part's tensors of all layers.
   std::vector<std::string> of_part(std::string_view part) const;
-  // Whether both are there, neither is coded, and their values are not the same. Reads up to the first difference.
-  bool differ(const std::string& one, const std::string& other) const;
   // A matrix's rows; 0: there is none.
   std::int64_t rows(const std::string& name) const;
   // The only value of a tensor, for the metadata.

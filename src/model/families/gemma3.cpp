@@ -44,7 +44,7 @@ void translate_gemma3(FolderReader& in) {
   refuse_option(in, "attn_logit_softcapping");
   translate_decoder(in, kGemma3Names);
   in.add_to_vectors("norm.weight", 1.0F);
-  drop_tied_output(in, true);
+  if (in.config.flag({"tie_word_embeddings"}, true)) in.remove("output.weight");
   in.set("final_logit_softcapping", in.config.number({"final_logit_softcapping"}, 0.0, 0.0, 1e6));
   in.set("attention.scale", 1.0 / std::sqrt(in.config.number({"query_pre_attn_scalar"}, 256.0, 1e-3, 1e6)));
   // Before layer_types these were matters of the code.

@@ -126,7 +126,7 @@ void translate_gemma3n(FolderReader& in) {
   if (!in.config.has({"rope_theta", "rope_parameters"})) in.set("rope.freq_base", 1e6);
   if (!in.config.has({"rope_local_base_freq", "rope_parameters"})) in.set("rope.freq_base_swa", 1e4);
   if (!in.config.has({"layer_types"})) in.set("attention.sliding_window_pattern", std::uint64_t{5});
-  drop_tied_output(in, true);
+  if (in.config.flag({"tie_word_embeddings"}, true)) in.remove("output.weight");
   in.set("final_logit_softcapping", in.config.number({"final_logit_softcapping"}, 30.0, 0.0, 1e6));
   in.set("altup.num_inputs", static_cast<std::uint64_t>(in.config.count({"altup_num_inputs"}, 4, 2, kMostStreams)));
   in.set("altup.active_idx", static_cast<std::uint64_t>(in.config.count({"altup_active_idx"}, 0, 0, kMostStreams)));

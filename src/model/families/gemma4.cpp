@@ -120,7 +120,7 @@ void translate_gemma4(FolderReader& in) {
   translate_rope(in, size, size.head_dim);
   if (in.config.error) return;
   in.name_tensors(kGemma4Names);
-  drop_tied_output(in, true);
+  if (in.config.flag({"tie_word_embeddings"}, true)) in.remove("output.weight");
   in.set("final_logit_softcapping", in.config.number({"final_logit_softcapping"}, 0.0, 0.0, 1e6));
   translate_double_widths(in, size);
   translate_gemma_layers(in, size);

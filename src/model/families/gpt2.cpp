@@ -29,7 +29,7 @@ void translate_gpt2(FolderReader& in) {
   in.name_tensors({});
   for (const std::string_view part : {"attn_qkv", "attn_output", "ffn_up", "ffn_down"}) in.transpose(part);
   take_feed_forward_length(in);
-  drop_tied_output(in, true);
+  if (in.config.flag({"tie_word_embeddings"}, true)) in.remove("output.weight");
 }
 
 }  // namespace

@@ -49,7 +49,6 @@ void describe_granite_scales(GgufKeys& keys, ModelShape& model) {
   set_biases(model, Parts::kAttention, Presence::kOptional);
   set_biases(model, Parts::kFeedForward, Presence::kOptional);
   model.input.scale = static_cast<float>(keys.number("embedding_scale", 1.0, 1e-6, 1e6));
-  model.input.scales_given = true;
   model.output.scale = static_cast<float>(1.0 / keys.number("logit_scale", 1.0, 1e-6, 1e6));
   for (LayerShape& layer : model.layers) {
     layer.residual_scale = static_cast<float>(keys.number("residual_scale", 1.0, 1e-6, 1e6));

@@ -114,7 +114,7 @@ LatentFolder translate_latent_decoder(FolderReader& in) {
   set("attention.key_length_mla", plain + rotated);
   set("attention.value_length_mla", value);
   in.name_tensors(kDeepSeekNames);
-  drop_tied_output(in, false);
+  if (in.config.flag({"tie_word_embeddings"}, false) && in.has("token_embd.weight")) in.remove("output.weight");
   return folder;
 }
 

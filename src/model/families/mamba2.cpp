@@ -120,7 +120,7 @@ void translate_mamba2(FolderReader& in) {
   for (const std::string_view none : {"feed_forward_length", "attention.head_count"}) in.set(none, std::uint64_t{0});
   in.set("attention.layer_norm_rms_epsilon", in.config.number({"layer_norm_epsilon", "rms_norm_eps"}, 1e-5, 1e-12, 1.0));
   in.name_tensors(kMixerNames);
-  drop_tied_output(in, false);
+  if (in.config.flag({"tie_word_embeddings"}, false) && in.has("token_embd.weight")) in.remove("output.weight");
   translate_selective(in, layers, kMambaSizes);  // transformers norms all values at once, whatever the groups
 }
 

@@ -30,7 +30,7 @@ void translate_minicpm3(FolderReader& in) {
   require_activation(in, {"silu"});
   const LatentFolder latent = translate_latent_decoder(in);
   if (in.config.error) return;
-  drop_tied_output(in, true);
+  if (in.config.flag({"tie_word_embeddings"}, true)) in.remove("output.weight");
   const double depth = std::sqrt(static_cast<double>(latent.size.layers));
   in.set("embedding_scale", in.config.number({"scale_emb"}, kEmbeddingScale3, 1e-6, 1e6));
   in.set("residual_scale", in.config.number({"scale_depth"}, kDepthScale3, 1e-6, 1e6) / depth);

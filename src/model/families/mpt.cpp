@@ -48,7 +48,7 @@ void translate_mpt(FolderReader& in) {
   in.name_tensors(kMptNames);
   // transformers reads no expansion_ratio, MosaicML's own code does.
   take_feed_forward_length(in);
-  drop_tied_output(in, true);
+  if (in.config.flag({"tie_word_embeddings"}, true)) in.remove("output.weight");
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ void translate_nemotron(FolderReader& in) {
   const FolderSize size = translate_sizes(in);
   translate_rope(in, size, rotated_of(in, size, 0.5));
   in.name_tensors({});
-  drop_tied_output(in, false);
+  if (in.config.flag({"tie_word_embeddings"}, false)) in.remove("output.weight");
   in.add_to_vectors("norm.weight", 1.0F);
 }
 

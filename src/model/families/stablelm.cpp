@@ -26,7 +26,7 @@ void translate_stablelm(FolderReader& in) {
   const FolderSize size = translate_sizes(in);
   translate_rope(in, size, rotated_of(in, size, 0.25));
   in.name_tensors({});
-  drop_tied_output(in, false);
+  if (in.config.flag({"tie_word_embeddings"}, false)) in.remove("output.weight");
   // Folders have one tensor for each head.
   in.join_heads("self_attn.q_layernorm.norms", "attn_q_norm", size.layers, size.heads);
   in.join_heads("self_attn.k_layernorm.norms", "attn_k_norm", size.layers, size.kv_heads);

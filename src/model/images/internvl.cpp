@@ -109,7 +109,7 @@ TowerShape internvl_tower(TowerFolder& in) {
   add_patches(tower, prefix + "embeddings.patch_embeddings.projection", prefix + "embeddings.cls_token",
               has_places ? prefix + "embeddings.position_embeddings" : std::string(), side);
   const std::int64_t layers = in.vision.count({"num_hidden_layers"}, 24, 1, 1000);
-  const std::int64_t kept = feature_layers(tower, in, layers, -1);
+  const std::int64_t kept = feature_layers(in, layers, -1);
   add_intern_layers(tower, in, prefix, kTransformersNames, kept, defaults);
   if (kept == layers && !in.vision.flag({"use_mean_pooling"}, true)) tower.encoder.final_norm = norm_of(prefix + "layernorm");
   const std::string connector = in.prefix_of("multi_modal_projector.layer_norm.weight") + "multi_modal_projector.";
@@ -130,7 +130,7 @@ TowerShape internvl_chat_tower(TowerFolder& in) {
   const std::int64_t shown = in.whole.count({"force_image_size"}, side * tower.patch, tower.patch, 1 << 15) / tower.patch;
   if (shown != side) tower.places = PatchPlaces::kCubic;
   const std::int64_t layers = in.vision.count({"num_hidden_layers"}, 48, 1, 1000);
-  add_intern_layers(tower, in, prefix, kOwnNames, feature_layers(tower, in, layers, -1), defaults);
+  add_intern_layers(tower, in, prefix, kOwnNames, feature_layers(in, layers, -1), defaults);
   const std::string connector = in.prefix_of("mlp1.0.weight") + "mlp1.";
   add_connector(tower, in, connector + "0", connector + "1", connector + "3", shown);
   return tower;

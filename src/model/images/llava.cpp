@@ -25,8 +25,7 @@ TowerShape tower_up_to_features(TowerFolder& in) {
   if (type == "siglip_vision_model") {
     expect("full");
     TowerShape tower = siglip_tower(in);
-    const auto layers = static_cast<std::int64_t>(tower.encoder.layers.size());
-    tower.encoder.layers.resize(static_cast<std::size_t>(feature_layers(tower, in, layers, -1)));
+    tower.encoder.layers.resize(static_cast<std::size_t>(feature_layers(in, static_cast<std::int64_t>(tower.encoder.layers.size()), -1)));
     tower.encoder.final_norm = {};
     return tower;
   }
@@ -40,7 +39,7 @@ TowerShape tower_up_to_features(TowerFolder& in) {
 
 TowerShape with_connector(TowerShape tower, TowerFolder& in) {
   const std::string prefix = in.prefix_of("multi_modal_projector.linear_1.weight") + "multi_modal_projector.";
-  add_two_layers(tower, in, prefix + "linear_1", prefix + "linear_2", tower.feature_width(), text_width(in));
+  add_two_layers(tower, in, prefix + "linear_1", prefix + "linear_2", tower.encoder.width, text_width(in));
   return tower;
 }
 

@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 #include <string>
 #include <utility>
-#include <variant>
 
 namespace braid::model {
 namespace {
@@ -130,26 +129,10 @@ void take_all_places(Mmproj& in) {
 
 std::int32_t side_of(Mmproj& in, std::string_view key, std::uint64_t fallback) { return in.keys.size(key, fallback, 64); }
 
-// Granite's towers hand on what several layers leave.
-void read_features(Mmproj& in) {
-  constexpr std::string_view kKey = "feature_layer";
-  const files::GgufValue* const value = in.file.find(in.keys.full(kKey));
-  const auto* const array = value != nullptr ? std::get_if<files::GgufArray>(value) : nullptr;
-  if (array == nullptr) return;
-  const std::size_t count = std::visit([](const auto& items) { return items.size(); }, array->items);
-  std::vector<std::int32_t> features = in.keys.sizes(kKey, count, 0, in.tower.encoder.layers.size());
-  if (in.keys.error || features.empty()) return;
-  if (std::ranges::count(features, 0) > 0) return in.keys.fail(ErrorCode::kUnsupported, "feature_layer names what lies before all layers");
-  in.tower.encoder.layers.resize(static_cast<std::size_t>(std::ranges::max(features)));
-  in.tower.encoder.final_norm = {};
-  if (count > 1) in.tower.features = std::move(features);
-}
-
 // OneVision's files are LLaVA's that say how many tiles' vectors an image may take.
 void finish_llava(Mmproj& in) {
   TowerShape& tower = in.tower;
   in.add_products("mm.0", "mm.2");
-  read_features(in);
   if (tower.first.empty()) tower.encoder.activation = EncoderActivation::kGeluTanh;  // SigLIP's, which the converter does not name
   if (!in.has("v.image_newline") && !in.has("model.image_newline")) return;
   tower.order = TileOrder::kMosaic;

@@ -17,7 +17,7 @@ TowerShape pixtral_tower(TowerFolder& in) {
   tower.rotation = PatchRotation{.base = base, .alternating = true};
   tower.encoder.embedding_norm = rms_norm_of(prefix + "ln_pre", 0.0F);
   tower.encoder.rotary.resize(1);
-  const std::int64_t layers = feature_layers(tower, in, in.vision.count({"num_hidden_layers"}, 24, 1, 1000), -1);
+  const std::int64_t layers = feature_layers(in, in.vision.count({"num_hidden_layers"}, 24, 1, 1000), -1);
   for (std::int64_t i = 0; i < layers; ++i) {
     const std::string own = fmt::format("{}transformer.layers.{}.", prefix, i);
     EncoderLayer& layer = tower.encoder.layers.emplace_back();

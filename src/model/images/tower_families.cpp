@@ -49,9 +49,6 @@ void check_tower(const TowerShape& tower, const std::function<void(ErrorCode, co
   if (tower.resampler && (!tower.first.empty() || tower.order != TileOrder::kAsTheyCome || tower.resampler->width % 4 != 0))
     return fail(ErrorCode::kUnsupported, "its queries look at patches in a way that this build cannot compute");
   if (tower.connector.side < 1) return fail(ErrorCode::kBadFile, "no patch makes a vector");
-  if (!tower.features.empty() && (tower.connector.side != 1 || tower.connector.before || tower.connector.after || tower.reduction ||
-                                  tower.resampler || !tower.deep.empty()))
-    return fail(ErrorCode::kUnsupported, "of several layers' features this build makes vectors by products alone");
   if (encoder.head_dim % (tower.rotation ? 4 : 1) != 0)
     return fail(ErrorCode::kUnsupported, fmt::format("heads of {} values cannot turn by rows and columns", encoder.head_dim));
   if (tower.order != TileOrder::kAsTheyCome && tower.places != PatchPlaces::kEach)
@@ -128,16 +125,12 @@ std::int64_t patches_of_side(const TowerShape& tower, TowerFolder& in, std::int6
   return std::max<std::int64_t>(1, size.front() / tower.patch);
 }
 
-std::int64_t feature_layers(TowerShape& tower, TowerFolder& in, std::int64_t layers, std::int64_t fallback) {
+std::int64_t feature_layers(TowerFolder& in, std::int64_t layers, std::int64_t fallback) {
   const std::vector<std::int64_t> asked = in.whole.counts({"vision_feature_layer", "select_layer"}, fallback, -kMostLayers, kMostLayers);
-  std::int64_t most = 0;
-  for (const std::int64_t layer : asked) {
-    const std::int64_t kept = layer < 0 ? layers + 1 + layer : layer;
-    if (kept < 1 || kept > layers) in.whole.fail(ErrorCode::kBadFile, fmt::format("vision_feature_layer is {} of {}", layer, layers));
-    if (asked.size() > 1) tower.features.push_back(static_cast<std::int32_t>(kept));
-    most = std::max(most, kept);
-  }
-  return most;
+  if (asked.size() > 1) in.whole.fail(ErrorCode::kUnsupported, "vision_feature_layer names several layers");
+  const std::int64_t kept = asked.front() < 0 ? layers + 1 + asked.front() : asked.front();
+  if (kept < 1 || kept > layers) in.whole.fail(ErrorCode::kBadFile, fmt::format("vision_feature_layer is {} of {}", asked.front(), layers));
+  return kept;
 }
 
 std::int64_t text_width(TowerFolder& in) { return in.text.count({"hidden_size", "n_embd"}, std::nullopt, 1, kMostSize); }

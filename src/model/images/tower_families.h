@@ -77,8 +77,8 @@ struct TowerDefaults {
 TowerShape common_tower(TowerFolder& in, const TowerDefaults& defaults);
 // The side of the only size of image that the tower reads, in patches.
 std::int64_t patches_of_side(const TowerShape& tower, TowerFolder& in, std::int64_t pixels);
-// Of the layers that the tower has, those up to vision_feature_layer; of several the last, and TowerShape::features.
-std::int64_t feature_layers(TowerShape& tower, TowerFolder& in, std::int64_t layers, std::int64_t fallback);
+// Of the layers that the tower has, those up to vision_feature_layer.
+std::int64_t feature_layers(TowerFolder& in, std::int64_t layers, std::int64_t fallback);
 // projector_hidden_act between two products.
 void add_two_layers(TowerShape& tower, TowerFolder& in, const std::string& first, const std::string& second, std::int64_t inputs,
                     std::int64_t inner);

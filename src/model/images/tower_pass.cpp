@@ -106,15 +106,12 @@ bool TowerPass::advance() {
       if (++next_tile_ == ground_.grids.size()) stage_ = Stage::kLayers;
       break;
     }
-    case Stage::kLayers: {
+    case Stage::kLayers:
       if (tap_layers()) break;
-      const bool goes_on = ground_.layers.advance();
-      keep_features();
-      if (goes_on || tap_layers()) break;
+      if (ground_.layers.advance() || tap_layers()) break;
       stage_ = upper_ ? Stage::kReduce : Stage::kConnect;
       if (!upper_) norm_rows();
       break;
-    }
     case Stage::kReduce:
       if (connect_part(ground_, tower_.shape().reduction->squares, tower_.weights().reduction, reduced_)) break;
       std::ranges::copy(reduced_, upper_->layers.rows());
@@ -151,7 +148,7 @@ void TowerPass::norm_rows() {
 // The next squares' vectors, behind `out`; false: they were the last.
 bool TowerPass::connect_part(Floor& from, const ConnectorShape& shape, const ConnectorWeights& weights, std::vector<float>& out) {
   const auto count = static_cast<std::int64_t>(from.squares.size());
-  const std::int64_t end = std::min(count, next_ + rows_of_part(connector_work(shape, tower_.shape().feature_width())));
+  const std::int64_t end = std::min(count, next_ + rows_of_part(connector_work(shape, tower_.shape().encoder.width)));
   connect(from, shape, weights, next_, end, out);
   next_ = end < count ? end : 0;
   return end < count;
@@ -222,21 +219,6 @@ void TowerPass::add_places() {
                    tower_.table(), tower_.team());
 }
 
-// Once behind each layer: of those that the connector reads, what they have left.
-void TowerPass::keep_features() {
-  const TowerShape& shape = tower_.shape();
-  if (shape.features.empty() || kept_layers_ == ground_.layers.finished()) return;
-  kept_layers_ = ground_.layers.finished();
-  const std::int64_t width = shape.encoder.width;
-  features_.resize(static_cast<std::size_t>(ground_.layers.count() * shape.feature_width()));
-  for (std::size_t i = 0; i < shape.features.size(); ++i) {
-    if (std::cmp_not_equal(shape.features[i], kept_layers_)) continue;
-    float* const to = features_.data() + static_cast<std::int64_t>(i) * width;
-    for (std::int64_t row = 0; row < ground_.layers.count(); ++row)
-      std::copy_n(ground_.layers.rows() + row * width, width, to + row * shape.feature_width());
-  }
-}
-
 // A part of what a deep connector makes of the layers so far; false: there is none to be made now.
 bool TowerPass::tap_layers() {
   const TowerShape& shape = tower_.shape();
@@ -245,10 +227,10 @@ bool TowerPass::tap_layers() {
   return true;
 }
 
-// One square's patches beside each other, or their mean. `rows`: those of the tile, so wide.
-void TowerPass::join(const Floor& from, const ConnectorShape& shape, const Square& square, const float* rows, std::int64_t width,
-                     float* out) const {
+// One square's patches beside each other, or their mean. `rows`: those of the tile.
+void TowerPass::join(const Floor& from, const ConnectorShape& shape, const Square& square, const float* rows, float* out) const {
   const PatchGrid& grid = from.grids[square.tile];
+  const std::int64_t width = tower_.shape().encoder.width;
   for_patches(grid, shape.side, square.row, square.column, [&](std::int64_t row) { out = std::copy_n(rows + row * width, width, out); });
 }
 
@@ -265,21 +247,19 @@ void TowerPass::average(const Floor& from, std::int32_t side, const Square& squa
 // Squares [begin, end) to their vectors.
 void TowerPass::connect(Floor& from, const ConnectorShape& shape, const ConnectorWeights& weights, std::int64_t begin, std::int64_t end,
                         std::vector<float>& out) {
-  const bool joins_layers = !features_.empty();
-  const std::int64_t patch_width = joins_layers ? tower_.shape().feature_width() : tower_.shape().encoder.width;
-  const float* const all_rows = joins_layers ? features_.data() : from.layers.rows();
+  const std::int64_t patch_width = tower_.shape().encoder.width;
   const std::int64_t joined_width = shape.averages ? patch_width : patch_width * shape.side * shape.side;
   const std::int64_t count = end - begin;
   float* const joined = sized_for(input_, count * joined_width);
   const auto each_square = [&](const auto& act) {
     for (std::int64_t i = 0; i < count; ++i) {
       const Square& square = from.squares[static_cast<std::size_t>(begin + i)];
-      act(i, square, all_rows + from.grids[square.tile].begin * patch_width);
+      act(i, square, from.layers.rows() + from.grids[square.tile].begin * patch_width);
     }
   };
   each_square([&](std::int64_t i, const Square& square, const float* rows) {
     float* const to = joined + i * joined_width;
-    shape.averages ? average(from, shape.side, square, rows, to) : join(from, shape, square, rows, patch_width, to);
+    shape.averages ? average(from, shape.side, square, rows, to) : join(from, shape, square, rows, to);
   });
   if (shape.scale != 1.0F || !weights.less.empty() || !weights.times.empty())
     for (std::int64_t i = 0; i < count; ++i)

@@ -47,11 +47,10 @@ class TowerPass final : public step::ImagePass {
   void add_places();
   std::vector<float> places_of(const PatchGrid& grid) const;
   bool tap_layers();
-  void keep_features();
   bool connect_part(Floor& from, const ConnectorShape& shape, const ConnectorWeights& weights, std::vector<float>& out);
   void connect(Floor& from, const ConnectorShape& shape, const ConnectorWeights& weights, std::int64_t begin, std::int64_t end,
                std::vector<float>& out);
-  void join(const Floor& from, const ConnectorShape& shape, const Square& square, const float* rows, std::int64_t width, float* out) const;
+  void join(const Floor& from, const ConnectorShape& shape, const Square& square, const float* rows, float* out) const;
   void average(const Floor& from, std::int32_t side, const Square& square, const float* rows, float* out) const;
   void norm_rows();
   std::vector<float> vectors_of(std::vector<float> connected) const;
@@ -62,8 +61,6 @@ class TowerPass final : public step::ImagePass {
   Floor ground_;
   std::optional<Floor> upper_;  // behind a reduction
   std::optional<ResamplerPass> resampler_;
-  std::vector<float> features_;           // [rows, feature_width], where the connector reads several layers
-  std::size_t kept_layers_ = 0;           // behind which they were last looked at
   std::vector<float> reduced_;            // [squares, width], of ground_
   std::vector<float> connected_;          // [squares, width of a vector]
   std::vector<std::vector<float>> deep_;  // likewise, of each deep connector

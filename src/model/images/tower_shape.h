@@ -109,8 +109,6 @@ struct TowerShape {
   std::optional<PatchRotation> rotation;
   std::int32_t window = 0;  // squares of the connector's a side: what layers with within_parts see
   std::optional<TowerReduction> reduction;
-  std::vector<std::int32_t>
-      features;  // after so many layers: what the connector reads of a patch, beside each other; empty: after the last
   ConnectorShape connector;
   std::optional<ResamplerShape> resampler;
   std::vector<DeepConnector> deep;
@@ -121,8 +119,6 @@ struct TowerShape {
   bool both_ways = false;       // its tokens see all of their image
   std::vector<TensorForm> forms;
 
-  // Of what the connector reads of a patch.
-  std::int64_t feature_width() const { return encoder.width * static_cast<std::int64_t>(features.empty() ? 1 : features.size()); }
   // Patches of the side of what becomes one vector.
   std::int32_t unit() const { return connector.side * (reduction ? reduction->squares.side : 1); }
   std::int64_t vector_width() const {

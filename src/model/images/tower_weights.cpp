@@ -126,8 +126,7 @@ bool are_chains(const TowerShape& tower) {
   const std::int64_t width = tower.encoder.width;
   const std::int64_t vectors = tower.vector_width();
   if (tower.resampler) return is_chain(*tower.resampler, width);
-  return is_chain(tower.connector, tower.feature_width(), vectors) &&
-         (!tower.reduction || is_chain(tower.reduction->squares, width, width)) &&
+  return is_chain(tower.connector, width, vectors) && (!tower.reduction || is_chain(tower.reduction->squares, width, width)) &&
          std::ranges::all_of(tower.deep, [&](const DeepConnector& deep) { return is_chain(deep.connector, width, vectors); });
 }
 
@@ -146,7 +145,7 @@ Result<TowerWeights> load_tower_weights(const TowerShape& shape, const EncoderTe
   if (shape.resampler) {
     weights.resampler = load_resampler(*shape.resampler, loader);
   } else {
-    weights.connector = load_connector(shape.connector, shape.feature_width(), loader);
+    weights.connector = load_connector(shape.connector, shape.encoder.width, loader);
   }
   if (shape.reduction) weights.reduction = load_connector(shape.reduction->squares, shape.encoder.width, loader);
   for (const DeepConnector& deep : shape.deep) weights.deep.push_back(load_connector(deep.connector, shape.encoder.width, loader));

@@ -41,7 +41,7 @@ TowerShape clip_tower(TowerFolder& in) {
   tower.encoder.first_position = 1;
   tower.encoder.context = static_cast<std::int32_t>(side * side);
   tower.encoder.embedding_norm = norm_of(prefix + (in.has(prefix + "pre_layrnorm.weight") ? "pre_layrnorm" : "pre_layernorm"));
-  add_vit_layers(tower, in, prefix, feature_layers(tower, in, layers_of_vision(in, 12), -2));
+  add_vit_layers(tower, in, prefix, feature_layers(in, layers_of_vision(in, 12), -2));
   return tower;
 }
 

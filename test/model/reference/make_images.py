@@ -194,19 +194,6 @@ def llava_next(out):
     both(out, "llava-next", m, kw, facts, plain, IMG, proc)
 
 
-def granite_vision(out):
-    """What several layers leave, and a language model that multiplies what is embedded."""
-    vis = T.SiglipVisionConfig(hidden_size=36, intermediate_size=50, num_hidden_layers=4, num_attention_heads=3, image_size=56, patch_size=14)
-    text = T.GraniteConfig(**dict(B, hidden_size=48, num_attention_heads=6, num_key_value_heads=3, intermediate_size=40, tie_word_embeddings=True),
-                           embedding_multiplier=3.0, attention_multiplier=0.2, residual_multiplier=0.5, logits_scaling=2.0)
-    cfg = T.LlavaNextConfig(vision_config=vis, text_config=text, image_token_index=IMG, image_token_id=IMG, image_grid_pinpoints=PIN,
-                            vision_feature_select_strategy="full", vision_feature_layer=[-4, -3, -1])
-    kw, facts = next_case(56, [60, 90], 2, 2)
-    proc = T.LlavaNextImageProcessor(size={"height": 56, "width": 56}, crop_size={"height": 56, "width": 56}, image_grid_pinpoints=PIN,
-                                     image_mean=[0.5] * 3, image_std=[0.5] * 3)
-    both(out, "granite-vision", rnd(T.LlavaNextForConditionalGeneration(cfg)), kw, facts, plain, IMG, proc)
-
-
 def llava_onevision(out):
     cfg = T.LlavaOnevisionConfig(vision_config=SIGLIP(), text_config=T.Qwen2Config(**B), image_token_index=IMG, image_token_id=IMG,
                                  image_grid_pinpoints=PIN, vision_feature_select_strategy="full", vision_feature_layer=-1,
@@ -509,7 +496,7 @@ def minicpm(out):
     both(out, "minicpm-v", m, kw, {"tiles": [[h, w]]}, plain, IMG)
 
 
-JOBS = [llava, llava_next, granite_vision, llava_onevision, gemma3, idefics3, lambda o: idefics3(o, "smolvlm"), internvl, internvl_chat, pixtral, mistral3, qwen2_vl, qwen25_vl,
+JOBS = [llava, llava_next, llava_onevision, gemma3, idefics3, lambda o: idefics3(o, "smolvlm"), internvl, internvl_chat, pixtral, mistral3, qwen2_vl, qwen25_vl,
         qwen3_vl, qwen3_vl_moe, lfm2_vl, qwen35, kimi, gemma4, gemma4_small, minicpm]
 
 def again(out, name, proc, words):
