@@ -316,7 +316,7 @@ test("adapters of encoders are loaded, updated and unloaded while texts are read
   assert.match((await update("tuned", { [query]: { shape: [16, 4], values: Array(64).fill(0) } }, {}, 400)).error.message, new RegExp(`${query}.*\\[16, 4\\]`));
   assert.match((await update("tuned", { [query]: { shape: [32, 4], values: Array(128).fill(0) } }, { mode: "keep" }, 400)).error.message, /'keep'/);
   assert.match((await update("tuned", { strange: { shape: [1], values: [0] } }, {}, 400)).error.message, /strange/);
-  assert.match((await ask(server, "/v1/adapters", { model: "bert", name: "other", path: "rslora/adapter_model.safetensors" }, 400)).error.message, /folders of PEFT/);
+  assert.match((await ask(server, "/v1/adapters", { model: "bert", name: "other", path: "rslora/adapter_model.safetensors" }, 400)).error.message, /adapter_model.safetensors.*expected 'GGUF'/);
   assert.equal((await ask(server, "/v1/training/jobs", { model: "bert", name: "x", pairs: [{ chosen: "a", rejected: "b" }] }, 400)).error.param, "model");
   assert.deepEqual(await embed("tuned"), before);
 
