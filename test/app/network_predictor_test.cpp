@@ -285,6 +285,7 @@ TEST_F(Predictors, AreDrainedWhenAllWhoWaitedHaveLeft) {
   NetworkPredictor other(loop, strand, load("mlp"), team, {.most_waiting = 100});
   model.post();
   model.post();
+  model.begun.acquire();  // or the other's step would run before the model's
   auto others = other.submit({Tensor::zeros(ElementType::kFloat32, {2, 7})}, {0}, 0).value();  // takes the place between layers
   auto first = predictor.submit({Tensor::zeros(ElementType::kFloat32, {2, 7})}, {0}, 0).value();
   auto second = predictor.submit({Tensor::zeros(ElementType::kFloat32, {2, 7})}, {0}, 0).value();
