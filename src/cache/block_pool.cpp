@@ -15,6 +15,7 @@ BlockPool::BlockPool(std::int32_t total, std::int32_t groups)
 }
 
 std::optional<BlockId> BlockPool::allocate(std::int32_t group) {
+  assert(static_cast<std::size_t>(group) < held_.size() && "a group that the pool does not have");
   BlockId block = 0;
   if (!empty_.empty()) {
     block = empty_.back();

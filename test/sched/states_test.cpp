@@ -320,7 +320,7 @@ TEST(RecurrentStates, APoolThatIsShortNeverStops) {
 TEST(RecurrentStates, ACheckpointThatOthersHoldDoesNotMakeRoomForAnother) {
   const std::vector<step::Visibility> visible(1);
   const Groups groups(visible, 4, 3);
-  cache::BlockPool pool(9);
+  cache::BlockPool pool(9, 2);
   Sequence sequence(Rank::first(), {}, 1, pool, groups);
   std::vector<cache::BlockTable> states;
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(states.emplace_back(pool).grow_to(3));
