@@ -27,8 +27,8 @@ function(braid_layer name)
 endfunction()
 
 # braid_test(NAME DEPENDS ... LABELS ... WITHOUT ...): one GoogleTest program from the *_test.cpp (and helper) sources of the current folder,
-# but for those WITHOUT. Each of its cases becomes a CTest test; with sanitizers the whole program is one, because their start takes longer
-# than most cases.
+# but for those WITHOUT. With BRAID_TEST_CASES each of its cases becomes a CTest test, otherwise the whole program is one: to start it takes
+# longer than most cases. Those labelled `sanitized` are then left to the sanitizers' builds.
 function(braid_test name)
   cmake_parse_arguments(ARG "" "" "DEPENDS;LABELS;WITHOUT" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
@@ -46,19 +46,26 @@ function(braid_test name)
     find_program(BRAID_SETARCH setarch REQUIRED)
     set_target_properties(test_${name} PROPERTIES CROSSCOMPILING_EMULATOR "${BRAID_SETARCH};-R")
   endif()
-  set(labels)  # an empty LABELS would take TIMEOUT for a label
-  if(ARG_LABELS)
-    set(labels LABELS "${ARG_LABELS}")
-  endif()
+  set(not_run sanitized)  # by this build's preset
   if(BRAID_SANITIZE)
+    set(not_run heavy)
+  endif()
+  if(BRAID_TEST_CASES)
+    list(REMOVE_ITEM ARG_LABELS sanitized)  # of which there is one at most then, as gtest_discover_tests wants it
+    set(labels)  # an empty LABELS would take TIMEOUT for a label
+    if(ARG_LABELS)
+      set(labels LABELS ${ARG_LABELS})
+    endif()
+    gtest_discover_tests(test_${name} TEST_PREFIX ${name}. DISCOVERY_TIMEOUT 60 PROPERTIES ${labels} TIMEOUT 300)
+  else()
     add_test(NAME ${name} COMMAND test_${name} --gtest_brief=1)
-    set_tests_properties(${name} PROPERTIES ${labels} TIMEOUT 3600)
-    if("heavy" IN_LIST ARG_LABELS)  # which no preset runs with them
+    set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 3600 COST 1000)  # long ones begin first
+    if(not_run IN_LIST ARG_LABELS)
       set_target_properties(test_${name} PROPERTIES EXCLUDE_FROM_ALL ON)
     endif()
-  else()
-    gtest_discover_tests(test_${name} TEST_PREFIX ${name}. DISCOVERY_TIMEOUT 60
-      PROPERTIES ${labels} TIMEOUT 300)
+  endif()
+  if(BRAID_TEST_CASES OR NOT not_run IN_LIST ARG_LABELS)
+    set_property(GLOBAL APPEND PROPERTY braid_test_programs ${name})
   endif()
   if("tsan" IN_LIST ARG_LABELS)
     add_dependencies(braid_tsan_tests test_${name})

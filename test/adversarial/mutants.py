@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Deliberately broken builds, and the hostile tests that must notice.
 
-  mutants.py check BUILD            each row's text occurs once, its tests exist (seconds)
+  mutants.py check BUILD TEST ...   each row's text occurs once, and its tests exist in what BUILD has of test programs (seconds)
   mutants.py run TREE [WORD ...]    breaks, builds and tests each mutant whose name contains a word, those of a file (scheduler),
                                     or all (some ten seconds each); TREE is a scratch folder, kept between runs
 
@@ -32,7 +32,7 @@ def program(build, test):
     return Path(build) / "test" / test.replace("_", "/") / f"test_{test}"
 
 
-def check(build):
+def check(build, built):
     faults, counts, names, listed = [], dict.fromkeys(AREAS, 0), set(), {}
     for area, row in rows():
         name = row.get("name", "a row without a name")
@@ -46,6 +46,10 @@ def check(build):
         found = (ROOT / row["file"]).read_text().count(row["find"])
         if found != 1 or row["find"] == row["replace"]:
             faults.append(f"{name}: its text occurs {found} times in {row['file']}")
+        if not (ROOT / "test" / row["test"].replace("_", "/") / "CMakeLists.txt").is_file():
+            faults.append(f"{name}: there is no test program {row['test']}")
+        if row["test"] not in built:
+            continue  # another preset's
         key = (row["test"], row["filter"])
         if key not in listed:
             command = [program(build, row["test"]), "--gtest_list_tests", f"--gtest_filter={row['filter']}"]
@@ -123,7 +127,7 @@ def run(tree, words):
 
 if __name__ == "__main__":
     if len(sys.argv) > 2 and sys.argv[1] == "check":
-        sys.exit(check(sys.argv[2]))
+        sys.exit(check(sys.argv[2], sys.argv[3:]))
     if len(sys.argv) > 2 and sys.argv[1] == "run":
         sys.exit(run(Path(sys.argv[2]).resolve(), sys.argv[3:]))
     sys.exit(__doc__)
