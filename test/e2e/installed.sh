@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# installed.sh BUILD_DIR [SOURCE_DIR]: installs into a folder of its own and answers with the embedded model from another one; with the
-# sources' folder also by the library, with the commands that docs/library.md shows.
+# installed.sh BUILD_DIR SOURCE_DIR: installs into a folder of its own and answers with the embedded model from another one; and by the
+# library, with the commands that docs/library.md shows.
 set -euo pipefail
 prefix=$(mktemp -d)
 trap 'rm -rf "$prefix"' EXIT
@@ -13,7 +13,6 @@ echo "$answer"
 cmake --install "$1" --component ranks --prefix "$prefix" > "$prefix/ranks.log"
 [ ! -e "$1/braid-rank" ] || [ -x "$prefix/bin/braid-rank" ]
 
-[ -n "${2:-}" ] || exit 0
 mkdir -p "$prefix/place/build"
 ln -s "$1" "$prefix/place/build/release"
 ln -s "$2/docs" "$prefix/place/docs"
