@@ -12,6 +12,9 @@ constexpr std::int64_t kReadAhead = 2048;  // bytes in each
 
 // Each returns something that depends on the work, so that it cannot be dropped.
 std::int64_t multiply_vnni(std::int64_t instructions);
+// 32 products of signed bytes each time, as AVX2 has them: vpsignb, vpmaddubsw, vpmaddwd, vpaddd; and one vpdpbusd of AVX-VNNI.
+std::int64_t multiply_signed_avx2(std::int64_t products);
+std::int64_t multiply_vnni_avx2(std::int64_t products);
 float multiply_fma(std::int64_t instructions);
 template <int kStretches>
 std::int64_t read_bytes(const std::byte* data, std::int64_t bytes);

@@ -3,6 +3,48 @@
 #include <immintrin.h>
 
 namespace braid::kernels::perf {
+namespace {
+
+constexpr int kChains = 8;
+
+std::int64_t sum_of(const __m256i (&chains)[kChains]) {
+  __m256i all = chains[0];
+  for (int chain = 1; chain < kChains; ++chain) all = _mm256_add_epi32(all, chains[chain]);
+  return _mm256_extract_epi64(all, 0) + _mm256_extract_epi64(all, 1) + _mm256_extract_epi64(all, 2) + _mm256_extract_epi64(all, 3);
+}
+
+}  // namespace
+
+std::int64_t multiply_signed_avx2(std::int64_t products) {
+  __m256i sum[kChains];
+  for (auto& chain : sum) chain = _mm256_setzero_si256();
+  __m256i x = _mm256_set1_epi8(3);
+  const __m256i weight = _mm256_set1_epi8(-2);
+  const __m256i size = _mm256_set1_epi8(2);
+  const __m256i ones = _mm256_set1_epi16(1);
+  for (std::int64_t i = 0; i < products; i += kChains) {
+#pragma GCC unroll 8
+    for (int chain = 0; chain < kChains; ++chain) {
+      __asm__ volatile("" : "+x"(x));
+      const __m256i pairs = _mm256_maddubs_epi16(size, _mm256_sign_epi8(x, weight));
+      sum[chain] = _mm256_add_epi32(sum[chain], _mm256_madd_epi16(pairs, ones));
+    }
+  }
+  return sum_of(sum);
+}
+
+[[gnu::target("avxvnni")]] std::int64_t multiply_vnni_avx2(std::int64_t products) {
+  __m256i sum[kChains];
+  for (auto& chain : sum) chain = _mm256_setzero_si256();
+  __m256i x = _mm256_set1_epi8(3);
+  const __m256i weight = _mm256_set1_epi8(2);
+  for (std::int64_t i = 0; i < products; i += kChains) {
+    __asm__ volatile("" : "+x"(x));
+#pragma GCC unroll 8
+    for (int chain = 0; chain < kChains; ++chain) sum[chain] = _mm256_dpbusd_avx_epi32(sum[chain], weight, x);
+  }
+  return sum_of(sum);
+}
 
 template <int kStretches>
 std::int64_t read_bytes_avx2(const std::byte* data, std::int64_t bytes) {

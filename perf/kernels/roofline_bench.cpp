@@ -37,6 +37,26 @@ void Roofline_vnni(benchmark::State& state) {
 }
 BENCHMARK(Roofline_vnni)->UseRealTime()->Unit(benchmark::kMillisecond);
 
+void measure_avx2(benchmark::State& state, std::int64_t (*multiply)(std::int64_t)) {
+  ThreadTeam team(threads());
+  for (auto _ : state) {
+    team.for_chunks(team.size(), 1, [&](std::int64_t, std::int64_t, int) { benchmark::DoNotOptimize(multiply(kInstructions)); });
+  }
+  count_rate(state, "GOP/s", 64.0 * kInstructions * team.size());
+}
+
+void Roofline_avx2(benchmark::State& state) {
+  if (!cpu_features().avx2_fma_f16c) return state.SkipWithError("needs AVX2");
+  measure_avx2(state, multiply_signed_avx2);
+}
+BENCHMARK(Roofline_avx2)->UseRealTime()->Unit(benchmark::kMillisecond);
+
+void Roofline_avx_vnni(benchmark::State& state) {
+  if (!cpu_features().avx_vnni) return state.SkipWithError("needs AVX-VNNI");
+  measure_avx2(state, multiply_vnni_avx2);
+}
+BENCHMARK(Roofline_avx_vnni)->UseRealTime()->Unit(benchmark::kMillisecond);
+
 void Roofline_fma(benchmark::State& state) {
   if (!cpu_features().avx512) return state.SkipWithError("needs AVX-512");
   ThreadTeam team(threads());
