@@ -105,9 +105,16 @@ void pack_block_panel(WeightType type, const std::byte* const* rows, std::int64_
   }
 }
 
-int plane_bits(const std::byte* plane, int bits, std::int64_t lane, int i) {
-  const int g = i / 4;
-  return (std::to_integer<int>(plane[g % bits * 64 + lane * 4 + i % 4]) >> (g / bits * bits)) & ((1 << bits) - 1);
+// Four codes' bits of a plane at a time, put into their bytes above the bits that are there. `bits` divides 8.
+void add_plane_bits(const std::byte* plane, int bits, std::int64_t lane, int above, std::uint32_t* codes) {
+  const std::uint32_t each = ((1U << bits) - 1U) * 0x01010101U;
+  for (int first = 0; first < 8; first += bits) {
+    for (int i = 0; i < bits; ++i) {
+      std::uint32_t four = 0;
+      std::memcpy(&four, plane + i * 64 + lane * 4, sizeof(four));
+      *codes++ |= (four >> first & each) << above;
+    }
+  }
 }
 
 void unpack_quantized(const BlockForm& form, const PanelLayout& layout, const std::byte* panel, std::int64_t lane, std::int64_t inputs,
@@ -193,12 +200,12 @@ PreparedLayout prepared_layout(WeightType type, std::int64_t inputs) noexcept {
 void unpack_codes(const BlockForm& form, const PanelLayout& layout, const std::byte* panel, std::int64_t b, std::int64_t lane,
                   std::uint8_t* codes) noexcept {
   const std::byte* low = codes_at(layout, panel, b);
-  const std::byte* high = low + form.codes.low_bits * 64;
-  for (int i = 0; i < kBlockValues; ++i) {
-    int code = plane_bits(low, form.codes.low_bits, lane, i);
-    if (form.codes.high_bits != 0) code |= plane_bits(high, form.codes.high_bits, lane, i) << form.codes.low_bits;
-    codes[i] = form.table != nullptr ? form.table[code] : static_cast<std::uint8_t>(code);
-  }
+  std::uint32_t fours[kBlockValues / 4] = {};
+  add_plane_bits(low, form.codes.low_bits, lane, 0, fours);
+  if (form.codes.high_bits != 0) add_plane_bits(low + form.codes.low_bits * 64, form.codes.high_bits, lane, form.codes.low_bits, fours);
+  std::memcpy(codes, fours, sizeof(fours));
+  if (form.table == nullptr) return;
+  for (int i = 0; i < kBlockValues; ++i) codes[i] = form.table[codes[i]];
 }
 
 std::int8_t unpack_sub(const BlockForm& form, const PanelLayout& layout, const std::byte* panel, std::int64_t b, int kind, int part,

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <span>
 
 namespace braid::kernels::scalar {
 namespace {
@@ -17,6 +18,11 @@ struct Activations {
   const std::int32_t* starts;
   const std::byte* sums;
 };
+
+Activations prepared_row(const std::byte* row, const PreparedLayout& layout) {
+  return {reinterpret_cast<const std::int8_t*>(row), reinterpret_cast<const float*>(row + layout.scales),
+          reinterpret_cast<const std::int32_t*>(row + layout.starts), row + layout.sums};
+}
 
 // One output's weights in one panel.
 struct Column {
@@ -31,31 +37,42 @@ struct Column {
   float super(std::int64_t b, int kind) const { return unpack_super(layout, panel, b, kind, lane); }
 };
 
-// Grouped types.
-std::int32_t sum_whole_group(const Column& w, const Activations& x, std::int64_t begin, std::int64_t end) {
-  std::uint8_t codes[kBlockValues];
-  std::int32_t total = x.starts[begin / kWideGroupBlocks];
-  for (std::int64_t b = begin; b < end; ++b) {
-    unpack_codes(w.form, w.layout, w.panel, b, w.lane, codes);
-    for (std::int64_t i = 0; i < kBlockValues; ++i) total += codes[i] * x.codes[b * kBlockValues + i];
-  }
-  return total;
+// Rows that share what is unpacked.
+using Rows = std::span<const Activations>;
+constexpr std::int64_t kMostRows = 32;
+
+std::int32_t dot(const std::uint8_t* codes, const std::int8_t* x, std::int64_t count) {
+  std::int32_t sum = 0;
+  for (std::int64_t i = 0; i < count; ++i) sum += codes[i] * x[i];
+  return sum;
 }
 
-std::int32_t sum_parts(const Column& w, const Activations& x, std::int64_t begin, std::int64_t end) {
-  const int parts = w.form.codes.parts;
-  const int part_values = static_cast<int>(kBlockValues) / parts;
+// Grouped types.
+void sum_whole_group(const Column& w, Rows rows, std::int64_t begin, std::int64_t end, std::int32_t* totals) {
   std::uint8_t codes[kBlockValues];
-  std::int32_t total = 0;
+  for (std::size_t r = 0; r < rows.size(); ++r) totals[r] = rows[r].starts[begin / kWideGroupBlocks];
+  for (std::int64_t b = begin; b < end; ++b) {
+    unpack_codes(w.form, w.layout, w.panel, b, w.lane, codes);
+    for (std::size_t r = 0; r < rows.size(); ++r) totals[r] += dot(codes, rows[r].codes + b * kBlockValues, kBlockValues);
+  }
+}
+
+void sum_parts(const Column& w, Rows rows, std::int64_t begin, std::int64_t end, std::int32_t* totals) {
+  const int parts = w.form.codes.parts;
+  const std::int64_t part_values = kBlockValues / parts;
+  std::uint8_t codes[kBlockValues];
+  std::fill_n(totals, rows.size(), 0);
   for (std::int64_t b = begin; b < end; ++b) {
     unpack_codes(w.form, w.layout, w.panel, b, w.lane, codes);
     for (int part = 0; part < parts; ++part) {
-      std::int32_t sum = x.starts[b * parts + part];
-      for (int i = part * part_values; i < (part + 1) * part_values; ++i) sum += codes[i] * x.codes[b * kBlockValues + i];
-      total += w.sub(b, 0, part) * sum;
+      const std::int64_t first = part * part_values;
+      for (std::size_t r = 0; r < rows.size(); ++r) {
+        const std::int32_t sum =
+            rows[r].starts[b * parts + part] + dot(codes + first, rows[r].codes + b * kBlockValues + first, part_values);
+        totals[r] += w.sub(b, 0, part) * sum;
+      }
     }
   }
-  return total;
 }
 
 float add_minimums(const Column& w, const Activations& x, float scale, std::int64_t begin, std::int64_t end, float y) {
@@ -68,31 +85,35 @@ float add_minimums(const Column& w, const Activations& x, float scale, std::int6
 }
 
 // Groups: integers with one float scale.
-float multiply_groups(const Column& w, const Activations& x, std::int64_t blocks) {
-  float y = 0.0F;
+void multiply_groups(const Column& w, Rows rows, std::int64_t blocks, float* y) {
+  std::int32_t totals[kMostRows];
   for (std::int64_t begin = 0, end = 0; begin < blocks; begin = end) {
     end = group_end(w.form.codes, begin, blocks);
-    const float scale = x.scales[begin / blocks_of_group(w.form.codes)];
-    const std::int32_t sum = w.form.codes.summing == Summing::kGroup ? sum_whole_group(w, x, begin, end) : sum_parts(w, x, begin, end);
-    y = std::fma(static_cast<float>(sum), w.super(begin, 0) * scale, y);
-    if (w.form.codes.minimums) y = add_minimums(w, x, scale, begin, end, y);
+    if (w.form.codes.summing == Summing::kGroup) {
+      sum_whole_group(w, rows, begin, end, totals);
+    } else {
+      sum_parts(w, rows, begin, end, totals);
+    }
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      const float scale = rows[r].scales[begin / blocks_of_group(w.form.codes)];
+      y[r] = std::fma(static_cast<float>(totals[r]), w.super(begin, 0) * scale, y[r]);
+      if (w.form.codes.minimums) y[r] = add_minimums(w, rows[r], scale, begin, end, y[r]);
+    }
   }
-  return y;
 }
 
 // Blocks with a scale each.
-float multiply_blocks(const Column& w, const Activations& x, std::int64_t blocks) {
+void multiply_blocks(const Column& w, Rows rows, std::int64_t blocks, float* y) {
   std::uint8_t codes[kBlockValues];
-  float y = 0.0F;
   for (std::int64_t b = 0; b < blocks; ++b) {
     unpack_codes(w.form, w.layout, w.panel, b, w.lane, codes);
-    std::int32_t sum = x.starts[b];
-    for (std::int64_t i = 0; i < kBlockValues; ++i) sum += codes[i] * x.codes[b * kBlockValues + i];
     const float scale = w.scale(b, 0);
-    y = std::fma(std::fma(std::bit_cast<float>(sum), scale, -kRoundMagic * scale), x.scales[b], y);
-    if (w.form.codes.minimums) y = std::fma(w.minimum(b, 0), reinterpret_cast<const float*>(x.sums)[b], y);
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      const std::int32_t sum = rows[r].starts[b] + dot(codes, rows[r].codes + b * kBlockValues, kBlockValues);
+      y[r] = std::fma(std::fma(std::bit_cast<float>(sum), scale, -kRoundMagic * scale), rows[r].scales[b], y[r]);
+      if (w.form.codes.minimums) y[r] = std::fma(w.minimum(b, 0), reinterpret_cast<const float*>(rows[r].sums)[b], y[r]);
+    }
   }
-  return y;
 }
 
 }  // namespace
@@ -101,17 +122,25 @@ void matmul_quantized(const MatmulArgs& args, std::int64_t panel_begin, std::int
   const PackedMatrix& w = *args.weights;
   const BlockForm& form = *block_form(w.type);
   const PanelLayout layout = panel_layout(w.type, w.inputs);
-  const PreparedLayout rows = prepared_layout(w.type, w.inputs);
-  for (std::int64_t output = panel_begin * kPanel; output < std::min(panel_end * kPanel, w.outputs); ++output) {
-    const Column column{form, layout, w.data + output / kPanel * layout.bytes, output % kPanel};
-    for (std::int64_t r = 0; r < args.rows; ++r) {
-      const std::byte* row = args.prepared + r * rows.bytes;
-      const Activations x{reinterpret_cast<const std::int8_t*>(row), reinterpret_cast<const float*>(row + rows.scales),
-                          reinterpret_cast<const std::int32_t*>(row + rows.starts), row + rows.sums};
-      const std::int64_t blocks = w.inputs / kBlockValues;
-      const float y = form.codes.summing == Summing::kBlock ? multiply_blocks(column, x, blocks) : multiply_groups(column, x, blocks);
-      float& out = args.out[r * args.out_stride + output];
-      out = args.accumulate ? out + y : y;
+  const PreparedLayout prepared = prepared_layout(w.type, w.inputs);
+  const std::int64_t blocks = w.inputs / kBlockValues;
+  for (std::int64_t begin = 0; begin < args.rows; begin += kMostRows) {
+    Activations x[kMostRows];
+    const Rows rows(x, static_cast<std::size_t>(std::min<std::int64_t>(kMostRows, args.rows - begin)));
+    for (std::size_t r = 0; r < rows.size(); ++r)
+      x[r] = prepared_row(args.prepared + (begin + static_cast<std::int64_t>(r)) * prepared.bytes, prepared);
+    for (std::int64_t output = panel_begin * kPanel; output < std::min(panel_end * kPanel, w.outputs); ++output) {
+      const Column column{form, layout, w.data + output / kPanel * layout.bytes, output % kPanel};
+      float y[kMostRows] = {};
+      if (form.codes.summing == Summing::kBlock) {
+        multiply_blocks(column, rows, blocks, y);
+      } else {
+        multiply_groups(column, rows, blocks, y);
+      }
+      for (std::size_t r = 0; r < rows.size(); ++r) {
+        float& out = args.out[(begin + static_cast<std::int64_t>(r)) * args.out_stride + output];
+        out = args.accumulate ? out + y[r] : y[r];
+      }
     }
   }
 }
