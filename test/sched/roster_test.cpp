@@ -97,5 +97,37 @@ TEST(Roster, StalledReadersAreNotParkedInVain) {
   }
 }
 
+// Who was preempted goes back by its last positions where a block is wanted, and holds the rest: small ones that pass it cannot take that.
+TEST(Roster, WhoeverWaitsWithAStateGivesUpNoMoreThanItsLastPositions) {
+  SchedulerOptions options = with_blocks(20);
+  options.state_blocks = 1;
+  Guests guests(options);
+  Roster& roster = guests.roster;
+  Sequence& first = guests.enqueue(8, 1);
+  Sequence& other = guests.enqueue(40, 2);
+  roster.admit(0.0);
+  ASSERT_EQ(roster.batch().size(), 2U);
+  guests.decode();
+  for (const std::int32_t end : {20, 32}) other.state->copies.push_back({end, *other.blocks.spare_state()});
+  other.progress.clear();
+  other.progress.came_back({}, 0, 40);
+  roster.publish(other);
+  const auto want_one = [&] {
+    ASSERT_TRUE(first.blocks.grow_to(first.blocks.places() + roster.pool().free()));
+    first.progress.clear();
+    first.progress.reuse(first.blocks.places() * options.block_tokens);
+    roster.make_room();
+  };
+  want_one();
+  ASSERT_EQ(other.phase, SequencePhase::kWaiting);
+  EXPECT_EQ(other.state->source_end, 32);
+  EXPECT_EQ(other.blocks.places(), 8);
+  want_one();
+  EXPECT_EQ(other.state->source_end, 20);
+  EXPECT_EQ(other.blocks.places(), 5);
+  want_one();
+  EXPECT_EQ(other.held_blocks(), 0) << "there is nothing before that";
+}
+
 }  // namespace
 }  // namespace braid::sched::test
