@@ -11,11 +11,11 @@ namespace {
 struct Guests : TicketListener {
   explicit Guests(const SchedulerOptions& scheduler_options) : options(scheduler_options), roster(scheduler_options) {}
 
-  Sequence& enqueue(std::int32_t prompt, std::int32_t seed, std::int32_t priority = 0) {
+  Sequence& enqueue(std::int32_t prompt, std::int32_t seed, std::int32_t priority = 0, std::int32_t answer = 100) {
     GenerationRequest request;
     request.prompt = Rig::prompt_of(prompt, seed);
     request.priority = priority;
-    Sequence& sequence = roster.enqueue(std::move(request), 100, {});
+    Sequence& sequence = roster.enqueue(std::move(request), answer, {});
     tickets.push_back(std::make_unique<SequenceTicket>(*this, 64));
     tickets.back()->attach(sequence);
     return sequence;
@@ -97,36 +97,103 @@ TEST(Roster, StalledReadersAreNotParkedInVain) {
   }
 }
 
+// A roster with two sequences that decode and states of `state_blocks`; the second one has checkpoints behind 20 and 32 of its 40 positions.
+struct TwoWithStates {
+  TwoWithStates(std::int32_t blocks, std::int32_t state_blocks, std::int32_t answer) : guests(options_of(blocks, state_blocks)) {
+    Roster& roster = guests.roster;
+    first = &guests.enqueue(8, 1);
+    other = &guests.enqueue(40, 2, 0, answer);
+    roster.admit(0.0);
+    EXPECT_EQ(roster.batch().size(), 2U);
+    guests.decode();
+    for (const std::int32_t end : {20, 32}) other->state->copies.push_back({end, *other->blocks.spare_state()});
+    other->progress.clear();
+    other->progress.came_back({}, 0, 40);
+    roster.publish(*other);
+  }
+
+  static SchedulerOptions options_of(std::int32_t blocks, std::int32_t state_blocks) {
+    SchedulerOptions options = with_blocks(blocks);
+    options.state_blocks = state_blocks;
+    return options;
+  }
+
+  // The first one has taken all that is free, and needs a block more.
+  void want_one() {
+    EXPECT_TRUE(first->blocks.grow_to(first->blocks.places() + guests.roster.pool().free()));
+    first->progress.clear();
+    first->progress.reuse(first->blocks.places() * guests.options.block_tokens);
+    guests.roster.make_room();
+  }
+
+  Guests guests;
+  Sequence* first = nullptr;
+  Sequence* other = nullptr;
+};
+
 // Who was preempted goes back by its last positions where a block is wanted, and holds the rest: small ones that pass it cannot take that.
 TEST(Roster, WhoeverWaitsWithAStateGivesUpNoMoreThanItsLastPositions) {
-  SchedulerOptions options = with_blocks(20);
-  options.state_blocks = 1;
-  Guests guests(options);
-  Roster& roster = guests.roster;
-  Sequence& first = guests.enqueue(8, 1);
-  Sequence& other = guests.enqueue(40, 2);
+  TwoWithStates two(20, 1, 100);
+  two.want_one();
+  ASSERT_EQ(two.other->phase, SequencePhase::kWaiting);
+  EXPECT_EQ(two.other->state->source_end, 32);
+  EXPECT_EQ(two.other->blocks.places(), 8);
+  two.want_one();
+  EXPECT_EQ(two.other->state->source_end, 20);
+  EXPECT_EQ(two.other->blocks.places(), 5);
+  two.want_one();
+  EXPECT_EQ(two.other->held_blocks(), 0) << "there is nothing before that";
+}
+
+// It lacks a block, and holds a state that it does not begin with.
+TEST(Roster, WhoeverWaitsAloneGivesUpItsEarlierCheckpoint) {
+  TwoWithStates two(40, 3, 1);
+  Roster& roster = two.guests.roster;
+  two.want_one();
+  ASSERT_EQ(two.other->phase, SequencePhase::kWaiting);
+  ASSERT_EQ(two.other->state->kept.size(), 1U);
+  two.first->ticket = nullptr;
+  two.guests.tickets.front()->detach();
+  roster.remove(*two.first);
+  EXPECT_EQ(roster.resize(18), 18);
+  std::vector<std::int32_t> given_back;
+  EXPECT_EQ(roster.shrink(given_back), 0);
+  EXPECT_EQ(roster.pool().free(), 18 - 8 - 2 * 3);
   roster.admit(0.0);
-  ASSERT_EQ(roster.batch().size(), 2U);
-  guests.decode();
-  for (const std::int32_t end : {20, 32}) other.state->copies.push_back({end, *other.blocks.spare_state()});
-  other.progress.clear();
-  other.progress.came_back({}, 0, 40);
-  roster.publish(other);
-  const auto want_one = [&] {
-    ASSERT_TRUE(first.blocks.grow_to(first.blocks.places() + roster.pool().free()));
-    first.progress.clear();
-    first.progress.reuse(first.blocks.places() * options.block_tokens);
-    roster.make_room();
+  EXPECT_EQ(two.other->phase, SequencePhase::kPrefill) << "two blocks of positions and three of its state";
+}
+
+// Others that pause, are preempted or end take nothing of it any more.
+TEST(Roster, WhatSurelyFitsIsBesideThoseWhoRun) {
+  const auto fits = [](bool with_others) {
+    SchedulerOptions options = with_blocks(45);
+    options.state_blocks = 1;
+    Guests guests(options);
+    Roster& roster = guests.roster;
+    guests.enqueue(8, 1);  // runs on
+    Sequence& keeps = guests.enqueue(8, 2);
+    std::vector<Sequence*> others;
+    for (std::int32_t i = 0; with_others && i < 3; ++i) others.push_back(&guests.enqueue(8, 3 + i));
+    roster.admit(0.0);
+    EXPECT_EQ(roster.batch().size(), 2 + others.size());
+    guests.decode();
+    if (with_others) {
+      roster.stall(*others[0]);
+      roster.change_weights(*others[1], {});
+      others[2]->ticket = nullptr;
+      guests.tickets.back()->detach();
+      roster.remove(*others[2]);
+    }
+    EXPECT_EQ(roster.batch().size(), 2U);
+    keeps.state->copies.push_back({8, *keeps.blocks.spare_state()});
+    keeps.progress.clear();
+    keeps.progress.came_back({}, 0, 8);
+    roster.publish(keeps);
+    return keeps.state->surely_fits;
   };
-  want_one();
-  ASSERT_EQ(other.phase, SequencePhase::kWaiting);
-  EXPECT_EQ(other.state->source_end, 32);
-  EXPECT_EQ(other.blocks.places(), 8);
-  want_one();
-  EXPECT_EQ(other.state->source_end, 20);
-  EXPECT_EQ(other.blocks.places(), 5);
-  want_one();
-  EXPECT_EQ(other.held_blocks(), 0) << "there is nothing before that";
+  EXPECT_GT(fits(false), 8);
+  EXPECT_LT(fits(false), 107) << "all that it will ever hold";
+  EXPECT_EQ(fits(true), fits(false));
 }
 
 }  // namespace
