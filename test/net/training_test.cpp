@@ -391,6 +391,9 @@ TEST_F(Training, LoraBecomesAnAdapterAndGoesOnToTheSameBits) {
                                                               kPairs))),
                     "id"));
   EXPECT_NE(text(other, "error").find("is of another fit (rank 2"), std::string::npos) << text(other, "error");
+  const Value alone = finished(text(ask(post("/v1/training/jobs", fmt::format(R"({{"name":"part","resume":true,{}}})", kPairs))), "id"));
+  EXPECT_NE(text(alone, "error").find("a head alone does not go on"), std::string::npos) << text(alone, "error");
+  EXPECT_EQ(bytes_of(folder.path() + "/part/adapter_model.safetensors"), whole);
   // A head takes its place, and LoRA does not go on from that.
   finished(text(ask(post("/v1/training/jobs", fmt::format(R"({{"name":"part","epochs":1,{}}})", kPairs))), "id"));
   const Value none = finished(text(job("part", 40, R"(,"resume":true)"), "id"));

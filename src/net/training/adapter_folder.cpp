@@ -142,6 +142,8 @@ Result<LinearHead> read_head(const std::string& folder, std::size_t width) {
   for (auto& [name, tensor] : tensors->tensors) {
     if (name == kWeightName) head.weight = std::move(tensor.floats);
     if (name == kBiasName && tensor.floats.size() == 1) head.bias = tensor.floats.front();
+    if (name != kWeightName && name != kBiasName)
+      return invalid_argument(fmt::format("the checkpoint in {} is of LoRA: a head alone does not go on from that", folder), "resume");
   }
   if (head.weight.size() != width) return refusal();
   return head;
