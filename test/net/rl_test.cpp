@@ -251,10 +251,15 @@ TEST_F(Acting, ALanguageModelAnswersObservationsWithTexts) {
                                     {R"({"model":"fake-model","observations":"go"})", "observations"},
                                     {R"({"model":"fake-model","observations":[5]})", "observations[0]"},
                                     {R"({"model":"fake-model","observations":["a"],"session":"b"})", "session"},
+                                    {R"({"model":"fake-model","observations":["a"],"session_reset":true})", "session_reset"},
+                                    {R"({"model":"fake-model","observations":["a"],"prompt":"b"})", "prompt"},
+                                    {R"({"model":"fake-model","observations":["a"],"actions":[]})", "actions"},
+                                    {R"({"model":"fake-model","observations":["a"],"actions":"b"})", "actions"},
                                     {R"({"model":"fake-model","observations":["a"],"n":2})", "n"}}) {
     const std::string refused = act(body, 400);
     EXPECT_NE(refused.find("\"param\":\"" + std::string(param) + "\""), std::string::npos) << body << " " << refused;
   }
+  EXPECT_NE(act(R"({"model":"fake-model","observations":[]})", 400).find("not an empty array"), std::string::npos);
 }
 
 TEST_F(Acting, ARolloutHasGroupsOfCompletionsInTokens) {

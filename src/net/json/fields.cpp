@@ -15,7 +15,7 @@ std::string_view type_name(const Value& value) {
     std::string_view operator()(double) const { return "a number"; }
     std::string_view operator()(const LongInteger&) const { return "an integer"; }
     std::string_view operator()(const std::string&) const { return "a string"; }
-    std::string_view operator()(const ValueList&) const { return "an array"; }
+    std::string_view operator()(const ValueList& list) const { return list.empty() ? "an empty array" : "an array"; }
     std::string_view operator()(const ValueDict&) const { return "an object"; }
   };
   return std::visit(Names(), value.storage());

@@ -107,7 +107,7 @@ class TextPolicy final : public Dialect {
   std::string_view id_prefix() const override { return "act-"; }
 
   Result<Wish> read(Value& body, const ServedModel& model, std::string_view) const override {
-    const auto refused = refuse_states(body);
+    const auto refused = refuse_others(body);
     if (!refused) return refused.error();
     Value observations = taken(body, "observations");
     if (observations.is_null()) return invalid_argument("'observations' is missing", "observations");
@@ -125,7 +125,11 @@ class TextPolicy final : public Dialect {
     }
     auto& members = *body.get_if<ValueDict>();
     members.emplace_back("prompt", std::move(prompts));
-    if (Value actions = taken(body, "actions"); !actions.is_null()) members.emplace_back("guided_choice", std::move(actions));
+    if (Value actions = taken(body, "actions"); !actions.is_null()) {
+      if (const auto* choices = actions.get_if<ValueList>(); choices == nullptr || choices->empty())
+        return json::wrong_type("actions", "a list of texts", actions);
+      members.emplace_back("guided_choice", std::move(actions));
+    }
     if (Value deterministic = taken(body, "deterministic"); !deterministic.is_null()) {
       const auto wanted = json::read_bool(deterministic, "deterministic");
       if (!wanted) return wanted.error();
@@ -151,14 +155,19 @@ class TextPolicy final : public Dialect {
   }
 
  private:
-  // What only networks have.
-  static Result<void> refuse_states(const Value& body) {
-    for (const char* name : {"hidden_states", "session", "step"}) {
-      const Value* value = body.find(name);
-      if (value != nullptr && !value->is_null())
+  static bool has(const Value& body, const char* name) {
+    const Value* value = body.find(name);
+    return value != nullptr && !value->is_null();
+  }
+
+  // What only networks have, and what is said as observations and actions here.
+  static Result<void> refuse_others(const Value& body) {
+    for (const char* name : {"hidden_states", "session", "session_ttl", "session_reset", "session_end", "step"})
+      if (has(body, name))
         return invalid_argument(fmt::format("'{}' is about policies that are networks; a language model's state is its prompt", name),
                                 name);
-    }
+    for (const char* name : {"prompt", "messages"})
+      if (has(body, name)) return invalid_argument(fmt::format("'{}' is not for /v1/rl/act, which takes 'observations'", name), name);
     return {};
   }
 };
