@@ -112,9 +112,11 @@ test("an update that does not fit says which tensor, and leaves the old weights 
   await refused(await update(server, { path: path.join(outside, "model.safetensors") }), 403, /--weights-dir/);
   await refused(await update(server, { path: "link/model.safetensors" }), 403, /--weights-dir/);
   await refused(await update(server, { path: "nothing" }), 404, /nothing/);
+  await refused(await update(server, { path: "empty\0/../link" }), 400, /zero byte/);
   await refused(await update(server, { path: "empty" }), 404, /empty\/model\.safetensors/);
   await refused(await update(server, { shared_memory: "../etc/passwd" }), 400, /no name of shared memory/);
   await refused(await update(server, { shared_memory: "braid-nobody" }), 404, /braid-nobody/);
+  await refused(await update(server, { shared_memory: "braid\0nobody" }), 400, /no name of shared memory/);
   await refused(await update(server, {}), 400, /'path' is missing/);
   await refused(await update(server, { path: "a", shared_memory: "b" }), 400, /both/);
   await refused(await update(server, { path: "a", color: "red" }), 400, /'color' is not known here/);

@@ -23,7 +23,7 @@ bool lies_in(const fs::path& path, const fs::path& folder) {
 // POSIX shared memory is a file of a name without slashes; links in there may be anybody's.
 Result<std::string> shared_memory(const std::string& name) {
   const std::string plain = name.substr(name.starts_with('/') ? 1 : 0);
-  if (plain.empty() || plain.find('/') != std::string::npos || plain == "." || plain == "..")
+  if (plain.empty() || plain.find_first_of(std::string_view("/\0", 2)) != std::string::npos || plain == "." || plain == "..")
     return invalid_argument(fmt::format("'{}' is no name of shared memory, which has no slash but a first one", name), "shared_memory");
   std::string path = "/dev/shm/" + plain;
   std::error_code failed;
@@ -62,6 +62,7 @@ Result<std::string> path_in(const Folders& folders, const std::string& asked, co
   if (folders.paths.empty())
     return Error{ErrorCode::kForbidden,
                  fmt::format("this server reads no files that requests name: it was started without {}", folders.option), field};
+  if (asked.find('\0') != std::string::npos) return invalid_argument(fmt::format("'{}' has a zero byte: it is no path", field), field);
   std::error_code failed;
   const fs::path path = fs::weakly_canonical(fs::path(folders.paths.front()) / asked, failed);
   for (const std::string& folder : folders.paths) {
