@@ -161,6 +161,9 @@ test("adapters and newer weights are on all ranks, as they are on one process", 
   await both((server) => update(server, safetensors({ "blk.3.attn_q.weight": matrix }, { partial: "true" })));
   await both(asks({ model: "lengths" }));
   assert.notDeepEqual(await asks({ model: "lengths" })(ranks), lengths, "they were made anew");
+  const checked = await post(`${ranks.url}/weight_checker`, {});
+  assert.equal(checked.status, 400);
+  assert.match((await checked.json()).error.message, /each rank of this model has parts of its tensors/);
   await both((server) => update(server, safetensors({ nothing: { shape: [1], values: [1] } }, { partial: "true" })));
   await both(asks({}));
 

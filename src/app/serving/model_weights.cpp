@@ -181,7 +181,10 @@ asio::awaitable<Result<WeightFacts>> ModelWeights::replace(WeightSource source, 
 }
 
 asio::awaitable<Result<std::vector<TensorDigest>>> ModelWeights::digests() {
-  if (model_.passes() != nullptr) co_return Error{ErrorCode::kUnsupported, "ranks have the weights, each a part of them", {}};
+  if (model_.passes() != nullptr)
+    co_return invalid_argument(
+        "each rank of this model has parts of its tensors, and nobody a whole one to make a digest of: serve it without --ranks for that",
+        "model");
   auto adding = [](model::LanguageModel& model,
                    std::shared_ptr<const model::Decoder> decoder) -> asio::awaitable<std::vector<TensorDigest>> {
     DigestSink sink;
