@@ -95,7 +95,7 @@ TEST_F(AdapterUpdates, LeaveTheLayerThatIsTunedToTheWeightsThatTextsAreReadWith)
   EXPECT_EQ(score_with(older), before);
   EXPECT_NE(score_with(submitted({})), before);
   const Result<std::shared_ptr<TunableLayer>> refused =
-      run(adapters.tunable_layer(older, {.rank = 2, .alpha = 1.0F, .modules = {"k_proj"}}, kNoLimit));
+      run(adapters.tunable_layer(older, {.rank = 2, .alpha = 1.0F, .modules = {"in_proj"}}, kNoLimit));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
 }

@@ -341,13 +341,13 @@ test("LoRA beside the last layer learns what is preferred, and goes on from a ch
   };
   const animals = ["fox", "bear", "mouse", "owl", "cat", "dog", "frog", "goose"];
   const data = animals.map((animal) => ({ chosen: `The ${animal} was happy and played all day.`, rejected: `The ${animal} was sad and cried all day.` }));
-  const body = { data, held_out: 0.25, checkpoint_every: 1, epochs: 12, learning_rate: 0.01, lora_config: { rank: 4, target_modules: ["q_proj", "v_proj", "down_proj"], batch_size: 2, seed: 5 } };
+  const body = { data, held_out: 0.25, checkpoint_every: 1, epochs: 12, learning_rate: 0.01, lora_config: { rank: 4, target_modules: ["q_proj", "k_proj", "v_proj", "down_proj"], batch_size: 2, seed: 5 } };
   const train = (more) => ask(server, "/v1/training/jobs", { ...body, ...more });
   const whole = await finished(await train({ name: "whole" }));
   assert.equal(whole.status, "succeeded", whole.error);
   assert.equal(whole.learnt.accuracy, 1);
   assert.ok(whole.learnt.loss < 0.5 && whole.held_out.loss < Math.log(2), JSON.stringify(whole));
-  assert.deepEqual(whole.lora_config, { rank: 4, alpha: 16, target_modules: ["q_proj", "v_proj", "down_proj"] });
+  assert.deepEqual(whole.lora_config, { rank: 4, alpha: 16, target_modules: ["q_proj", "k_proj", "v_proj", "down_proj"] });
 
   // What is held out is scored as the job has measured it, but for the rounding of served products.
   const score = async (input) => (await ask(server, "/v1/rewards/score", { model: "whole", input })).data.map((each) => each.score);
@@ -365,7 +365,7 @@ test("LoRA beside the last layer learns what is preferred, and goes on from a ch
   const rest = await finished(await train({ name: "part", resume: true }));
   if (rest.status === "succeeded") assert.equal(rest.revision, whole.revision);
   else assert.match(rest.error, /is of epoch 12/); // it was over before it was cancelled
-  const refused = await post(server.url + "/v1/training/jobs", { ...body, name: "again", lora_config: { target_modules: ["k_proj"] } });
+  const refused = await post(server.url + "/v1/training/jobs", { ...body, name: "again", lora_config: { target_modules: ["in_proj"] } });
   assert.equal(refused.status, 400);
-  assert.match((await refused.json()).error.message, /'k_proj', but beside q_proj/);
+  assert.match((await refused.json()).error.message, /'in_proj', but beside q_proj, k_proj/);
 });

@@ -17,7 +17,7 @@ using testing::HasSubstr;
 constexpr std::int32_t kTrainingBlocks = 32;
 constexpr std::size_t kAtOnce = 1'000'000'000;
 
-const std::vector<std::string> kAllModules = {"q_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"};
+const std::vector<std::string> kAllModules = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"};
 
 // A tiny model, computed in float32 throughout.
 struct Tuned {
@@ -196,16 +196,18 @@ TEST(TunedLayer, HasParametersOfTheModulesThatAreNamed) {
   const Tuned all("mistral");
   const Tuned two("mistral", {.rank = 2, .alpha = 6.0F, .modules = {"v_proj", "q_proj"}});
   const Tuned query("mistral", {.rank = 2, .alpha = 6.0F, .modules = {"q_proj"}});
+  const Tuned key("mistral", {.rank = 2, .alpha = 6.0F, .modules = {"k_proj"}});
   const auto count = [](const Tuned& tuned) {
     return tuned.tune().value()->tensors(std::vector<float>(tuned.tune().value()->parameter_count(), 0.0F)).size();
   };
-  EXPECT_EQ(count(all), 14U);
+  EXPECT_EQ(count(all), 16U);
   EXPECT_EQ(count(two), 6U);
   EXPECT_EQ(count(query), 4U);
+  EXPECT_EQ(key.tune().value()->text_bytes(100), two.tune().value()->text_bytes(100)) << "what the layer reads is kept";
   EXPECT_LT(query.tune().value()->text_bytes(100), two.tune().value()->text_bytes(100));
-  const Result<std::shared_ptr<TunableLayer>> unknown = Tuned("mistral", {.rank = 2, .alpha = 6.0F, .modules = {"k_proj"}}).tune();
+  const Result<std::shared_ptr<TunableLayer>> unknown = Tuned("mistral", {.rank = 2, .alpha = 6.0F, .modules = {"in_proj"}}).tune();
   ASSERT_FALSE(unknown);
-  EXPECT_THAT(unknown.error().message, HasSubstr("'k_proj', but beside q_proj, v_proj"));
+  EXPECT_THAT(unknown.error().message, HasSubstr("'in_proj', but beside q_proj, k_proj, v_proj"));
 }
 
 TEST(TunedLayer, IsNotMadeBeyondItsBytes) {

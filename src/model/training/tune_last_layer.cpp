@@ -15,6 +15,7 @@ struct KnownModule {
   std::string_view path;  // within a layer
 };
 constexpr std::array<KnownModule, TunedLayer::kModules> kKnown = {{{"q_proj", "self_attn.q_proj"},
+                                                                   {"k_proj", "self_attn.k_proj"},
                                                                    {"v_proj", "self_attn.v_proj"},
                                                                    {"o_proj", "self_attn.o_proj"},
                                                                    {"gate_proj", "mlp.gate_proj"},
@@ -49,9 +50,9 @@ Result<std::shared_ptr<TunableLayer>> tune_last_layer(const AdaptedBase& base, c
                              (bytes >> 20U) + 1, most_bytes >> 20U),
                  {}};
   const LayerShape& shape = base.shape.layers.back();
-  const std::array<const LinearShape*, TunedLayer::kModules> linears = {&shape.attention.query,  &shape.attention.value,
-                                                                        &shape.attention.output, &shape.feed_forward.gate,
-                                                                        &shape.feed_forward.up,  &shape.feed_forward.down};
+  const std::array<const LinearShape*, TunedLayer::kModules> linears = {
+      &shape.attention.query,   &shape.attention.key,   &shape.attention.value,  &shape.attention.output,
+      &shape.feed_forward.gate, &shape.feed_forward.up, &shape.feed_forward.down};
   const Result<files::HfFolder> folder = folder_of(base);
   if (!folder) return folder.error();
   TunedLayer::Modules modules;

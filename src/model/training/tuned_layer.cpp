@@ -62,7 +62,7 @@ std::uint64_t TunedLayer::text_bytes(std::size_t tokens) const {
   const auto kv = static_cast<std::uint64_t>(2 * kv_width());
   const auto width = static_cast<std::uint64_t>(layer_.width);
   const auto once = 2 * width + static_cast<std::uint64_t>(layer_.query.outputs);
-  return sizeof(float) * (tokens * (kv + (modules_[kValue].is_tuned ? width : 0)) + once);
+  return sizeof(float) * (tokens * (kv + (needs_inputs() ? width : 0)) + once);
 }
 
 std::int64_t TunedLayer::first_seen() const { return layer_.window > 0 ? std::max<std::int64_t>(0, text_->tokens - layer_.window) : 0; }
@@ -84,7 +84,7 @@ void TunedLayer::plan_text() {
   of_text_.add(Pieces::kEachToken, layer_.width, [this](std::int64_t begin, std::int64_t end) { normalise_inputs(begin, end); });
   of_text_.add(Pieces::kEachToken, layer_.width * kv_width(), [this](std::int64_t begin, std::int64_t end) {
     for (std::int64_t token = begin; token < end; ++token) project(layer_.key, token, text_->keys.data() + token * kv_width());
-    finish_keys(begin, end);
+    if (!modules_[kKey].is_tuned) finish_keys(begin, end);
   });
   of_text_.add(Pieces::kEachToken, layer_.width * kv_width(), [this](std::int64_t begin, std::int64_t end) {
     for (std::int64_t token = begin; token < end; ++token) project(layer_.value, token, text_->values.data() + token * kv_width());
@@ -99,7 +99,7 @@ void TunedLayer::plan_text() {
   of_text_.add(1, layer_.width, [this](std::int64_t, std::int64_t) {
     text_->residual.assign(given_.end() - layer_.width, given_.end());
     given_ = {};
-    if (modules_[kValue].is_tuned) return;
+    if (needs_inputs()) return;
     text_->inputs.erase(text_->inputs.begin(), text_->inputs.end() - layer_.width);
     text_->inputs.shrink_to_fit();
   });
@@ -121,28 +121,33 @@ void TunedLayer::project(const FrozenLinear& linear, std::int64_t token, float* 
 
 void TunedLayer::finish_keys(std::int64_t begin, std::int64_t end) {
   Row head(static_cast<std::size_t>(layer_.head_dim));
-  for (std::int64_t token = begin; token < end; ++token)
+  for (std::int64_t token = begin; token < end; ++token) {
+    const Turn turn = turn_of(token);
     for (std::int64_t h = 0; h < layer_.kv_heads; ++h) {
       float* const key = text_->keys.data() + token * kv_width() + h * layer_.head_dim;
       std::copy_n(key, layer_.head_dim, head.data());
       if (!layer_.key_norm.weight.empty()) rows::normalise(layer_.key_norm.weight, layer_.key_norm.epsilon, head.data(), head.data());
-      rotate(head.data(), token, false);
+      rotate(head.data(), turn, false);
       std::ranges::transform(head, key, [](double x) { return static_cast<float>(x); });
     }
+  }
+}
+
+TunedLayer::Turn TunedLayer::turn_of(std::int64_t position) const {
+  Turn turn;
+  if (!layer_.rope) return turn;
+  for (std::vector<float>* of : {&turn.cos, &turn.sin}) of->resize(static_cast<std::size_t>(layer_.rope->pairs()));
+  layer_.rope->fill(static_cast<std::int32_t>(position), turn.cos.data(), turn.sin.data());
+  return turn;
 }
 
 // `back`: what the derivatives of a rotated head are before it, by the transposed map.
-void TunedLayer::rotate(double* head, std::int64_t position, bool back) const {
-  if (!layer_.rope) return;
-  const auto pairs = static_cast<std::size_t>(layer_.rope->pairs());
-  std::vector<float> cos(pairs);
-  std::vector<float> sin(pairs);
-  layer_.rope->fill(static_cast<std::int32_t>(position), cos.data(), sin.data());
-  for (std::size_t i = 0; i < pairs; ++i) {
+void TunedLayer::rotate(double* head, const Turn& turn, bool back) const {
+  for (std::size_t i = 0; i < turn.cos.size(); ++i) {
     double& a = head[layer_.interleaved ? 2 * i : i];
     double& b = head[layer_.interleaved ? 2 * i + 1 : i + static_cast<std::size_t>(layer_.rotated) / 2];
-    const auto c = static_cast<double>(cos[i]);
-    const double s = static_cast<double>(sin[i]) * (back ? -1.0 : 1.0);
+    const auto c = static_cast<double>(turn.cos[i]);
+    const double s = static_cast<double>(turn.sin[i]) * (back ? -1.0 : 1.0);
     const double turned = a * c - b * s;
     b = a * s + b * c;
     a = turned;

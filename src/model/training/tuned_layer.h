@@ -1,7 +1,7 @@
 // The last layer of a Llama-like decoder with LoRA beside its matrices, up to a head's number for a text, and the derivatives of that.
 //
-// Only the last token's row leaves the layer. So keys are computed once for a text, and so are values but for what LoRA adds to them:
-// sum p (v + s B A x) is computed as sum p v + s B (sum p A x). Everything behind attention is about one row.
+// Only the last token's row leaves the layer. So keys are computed once for a text, where LoRA is not beside them, and so are values but for
+// what LoRA adds to them: sum p (v + s B A x) is computed as sum p v + s B (sum p A x). Everything behind attention is about one row.
 #pragma once
 
 #include "braid/result.h"
@@ -35,7 +35,7 @@ struct TunedModule {
 
 class TunedLayer final : public TunableLayer {
  public:
-  enum Module : std::uint8_t { kQuery, kValue, kOutput, kGate, kUp, kDown, kModules };
+  enum Module : std::uint8_t { kQuery, kKey, kValue, kOutput, kGate, kUp, kDown, kModules };
   using Modules = std::array<TunedModule, kModules>;
 
   TunedLayer(FrozenLayer layer, LoraShape lora, Modules modules);
@@ -62,8 +62,8 @@ class TunedLayer final : public TunableLayer {
   // What stays of a text, whatever the parameters are.
   struct Text {
     std::int64_t tokens = 0;
-    std::vector<float> inputs;        // [tokens, width], behind the norm; without LoRA beside the values the last one alone
-    std::vector<float> keys, values;  // [tokens, kv width]
+    std::vector<float> inputs;        // [tokens, width], behind the norm; without LoRA beside keys or values the last one alone
+    std::vector<float> keys, values;  // [tokens, kv width]; keys with LoRA beside them as they are before norm and rotation
     std::vector<float> query;         // [query width], of the last token, before norm and rotation
     std::vector<float> residual;      // [width], of the last token
     const float* last(std::int64_t width) const { return inputs.data() + static_cast<std::int64_t>(inputs.size()) - width; }
@@ -80,7 +80,7 @@ class TunedLayer final : public TunableLayer {
   };
 
   std::array<const FrozenLinear*, kModules> bases() const {
-    return {&layer_.query, &layer_.value, &layer_.output, &layer_.gate, &layer_.up, &layer_.down};
+    return {&layer_.query, &layer_.key, &layer_.value, &layer_.output, &layer_.gate, &layer_.up, &layer_.down};
   }
   void place_parameters();
   void plan_text();
@@ -95,6 +95,8 @@ class TunedLayer final : public TunableLayer {
   void project(const FrozenLinear& linear, std::int64_t token, float* out) const;
   void finish_keys(std::int64_t begin, std::int64_t end);
   void turn_query();
+  void adapt_keys(std::int64_t begin, std::int64_t end);
+  double times_key(std::int64_t token, std::int64_t first, const double* row) const;
   void lower_values(std::int64_t begin, std::int64_t end);
   void attend(std::int64_t begin, std::int64_t end);
   void end_attention();
@@ -105,9 +107,16 @@ class TunedLayer final : public TunableLayer {
   void end_attention_slope();
   void attend_slope(std::int64_t begin, std::int64_t end);
   void value_slope(std::int64_t begin, std::int64_t end);
+  void key_slope(std::int64_t begin, std::int64_t end);
   void turn_query_slope();
 
-  void rotate(double* head, std::int64_t position, bool back) const;
+  // The rotation of a position; empty: there is none.
+  struct Turn {
+    std::vector<float> cos, sin;
+  };
+  Turn turn_of(std::int64_t position) const;
+  void rotate(double* head, const Turn& turn, bool back) const;
+  bool needs_inputs() const { return modules_[kKey].is_tuned || modules_[kValue].is_tuned; }
   std::int64_t first_seen() const;
   std::int64_t kv_width() const { return layer_.key.outputs; }
 
@@ -133,6 +142,9 @@ class TunedLayer final : public TunableLayer {
   Row shares_;                   // [heads, tokens]: of attention
   Row value_mid_, value_slope_;  // [tokens, rank]: A x beside the values
   Row shared_mid_;               // [heads, rank]: its sum, by these shares
+  Row key_mid_;                  // [tokens, rank]: A x beside the keys
+  Row plain_keys_, keys_;        // [tokens, kv width]: with LoRA, before norm and rotation and behind them
+  Row key_slope_;                // of keys_
   struct Linears {
     Linear query, output, gate, up, down;
   };

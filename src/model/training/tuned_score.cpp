@@ -14,6 +14,11 @@ void TunedLayer::begin_score(std::size_t text, std::span<const float> parameters
   shares_.assign(static_cast<std::size_t>(layer_.heads) * tokens, 0.0);
   value_mid_.assign(tokens * rank_, 0.0);
   shared_mid_.assign(static_cast<std::size_t>(layer_.heads) * rank_, 0.0);
+  if (modules_[kKey].is_tuned) {
+    key_mid_.assign(tokens * rank_, 0.0);
+    plain_keys_.assign(text_->keys.begin(), text_->keys.end());
+    keys_.resize(plain_keys_.size());
+  }
   std::copy_n(text_->last(layer_.width), layer_.width, input_.data());
   std::ranges::copy(text_->query, query_.begin());
   running_ = &of_score_;
@@ -24,6 +29,7 @@ void TunedLayer::begin_slope(double factor, std::span<double> gradient) {
   factor_ = factor;
   gradient_ = gradient;
   value_slope_.assign(value_mid_.size(), 0.0);
+  if (modules_[kKey].is_tuned) key_slope_.assign(keys_.size(), 0.0);
   running_ = &of_slope_;
   running_->begin(text_->tokens);
 }
@@ -31,6 +37,9 @@ void TunedLayer::begin_slope(double factor, std::span<double> gradient) {
 void TunedLayer::plan_score() {
   add_lora(linears_.query);
   of_score_.add(1, layer_.query.outputs, [this](std::int64_t, std::int64_t) { turn_query(); });
+  if (modules_[kKey].is_tuned)
+    of_score_.add(Pieces::kEachToken, lora_.rank * (layer_.width + kv_width()),
+                  [this](std::int64_t begin, std::int64_t end) { adapt_keys(begin, end); });
   if (modules_[kValue].is_tuned)
     of_score_.add(Pieces::kEachToken, layer_.width * lora_.rank,
                   [this](std::int64_t begin, std::int64_t end) { lower_values(begin, end); });
@@ -67,11 +76,38 @@ void TunedLayer::add_lora(Linear& linear) {
 
 void TunedLayer::turn_query() {
   turned_ = query_;
+  const Turn turn = turn_of(text_->tokens - 1);
   for (std::int64_t h = 0; h < layer_.heads; ++h) {
     double* const head = turned_.data() + h * layer_.head_dim;
     if (!layer_.query_norm.weight.empty()) rows::normalise(layer_.query_norm.weight, layer_.query_norm.epsilon, head, head);
-    rotate(head, text_->tokens - 1, false);
+    rotate(head, turn, false);
   }
+}
+
+void TunedLayer::adapt_keys(std::int64_t begin, std::int64_t end) {
+  const float* const down = parameters_.data() + modules_[kKey].down;
+  const float* const up = parameters_.data() + modules_[kKey].up;
+  for (std::int64_t token = begin; token < end; ++token) {
+    double* const mid = key_mid_.data() + token * lora_.rank;
+    double* const plain = plain_keys_.data() + token * kv_width();
+    for (std::int64_t r = 0; r < lora_.rank; ++r)
+      mid[r] = rows::dot(down + r * layer_.width, text_->inputs.data() + token * layer_.width, layer_.width);
+    for (std::int64_t i = 0; i < kv_width(); ++i) plain[i] += scale_ * rows::dot(up + i * lora_.rank, mid, lora_.rank);
+    const Turn turn = turn_of(token);
+    for (std::int64_t first = 0; first < kv_width(); first += layer_.head_dim) {
+      double* const key = keys_.data() + token * kv_width() + first;
+      std::copy_n(plain + first, layer_.head_dim, key);
+      if (!layer_.key_norm.weight.empty()) rows::normalise(layer_.key_norm.weight, layer_.key_norm.epsilon, key, key);
+      rotate(key, turn, false);
+    }
+  }
+}
+
+// With a head's key, of which `first` is the first value.
+double TunedLayer::times_key(std::int64_t token, std::int64_t first, const double* row) const {
+  const std::int64_t at = token * kv_width() + first;
+  return modules_[kKey].is_tuned ? rows::dot(keys_.data() + at, row, layer_.head_dim)
+                                 : rows::dot(text_->keys.data() + at, row, layer_.head_dim);
 }
 
 void TunedLayer::lower_values(std::int64_t begin, std::int64_t end) {
@@ -89,7 +125,7 @@ void TunedLayer::attend(std::int64_t begin, std::int64_t end) {
     double* const shares = shares_.data() + h * text_->tokens;
     double most = -INFINITY;
     for (std::int64_t t = first_seen(); t < text_->tokens; ++t) {
-      shares[t] = layer_.score_scale * rows::dot(text_->keys.data() + t * kv_width() + first, turned_.data() + h * dim, dim);
+      shares[t] = layer_.score_scale * times_key(t, first, turned_.data() + h * dim);
       most = std::max(most, shares[t]);
     }
     double sum = 0.0;
@@ -136,6 +172,9 @@ void TunedLayer::plan_slope() {
   of_slope_.add_over_tokens(layer_.heads, 2 * layer_.head_dim, [this](std::int64_t begin, std::int64_t end) { attend_slope(begin, end); });
   if (modules_[kValue].is_tuned)
     of_slope_.add(Pieces::kEachToken, layer_.width * lora_.rank, [this](std::int64_t begin, std::int64_t end) { value_slope(begin, end); });
+  if (modules_[kKey].is_tuned)
+    of_slope_.add(Pieces::kEachToken, lora_.rank * (layer_.width + 2 * kv_width()),
+                  [this](std::int64_t begin, std::int64_t end) { key_slope(begin, end); });
   of_slope_.add(1, layer_.query.outputs, [this](std::int64_t, std::int64_t) { turn_query_slope(); });
   add_lora_slope(linears_.query);
 }
@@ -216,9 +255,16 @@ void TunedLayer::attend_slope(std::int64_t begin, std::int64_t end) {
       mean += shares[t] * of_share;
       rows::add(shares[t], mid_slope.data(), value_slope_.data() + t * lora_.rank, lora_.rank);
     }
-    for (std::int64_t t = first_seen(); t < text_->tokens; ++t)
-      rows::add(layer_.score_scale * shares[t] * (share_slope[static_cast<std::size_t>(t)] - mean),
-                text_->keys.data() + t * kv_width() + first, turned_slope_.data() + h * dim, dim);
+    for (std::int64_t t = first_seen(); t < text_->tokens; ++t) {
+      const double of_score = layer_.score_scale * shares[t] * (share_slope[static_cast<std::size_t>(t)] - mean);
+      const std::int64_t key = t * kv_width() + first;
+      if (!modules_[kKey].is_tuned) {
+        rows::add(of_score, text_->keys.data() + key, turned_slope_.data() + h * dim, dim);
+        continue;
+      }
+      rows::add(of_score, keys_.data() + key, turned_slope_.data() + h * dim, dim);
+      rows::add(of_score, turned_.data() + h * dim, key_slope_.data() + key, dim);
+    }
   }
 }
 
@@ -230,10 +276,43 @@ void TunedLayer::value_slope(std::int64_t begin, std::int64_t end) {
                 down + r * layer_.width, layer_.width);
 }
 
+void TunedLayer::key_slope(std::int64_t begin, std::int64_t end) {
+  const float* const up = parameters_.data() + modules_[kKey].up;
+  double* const down_slope = gradient_.data() + modules_[kKey].down;
+  double* const up_slope = gradient_.data() + modules_[kKey].up;
+  Row plain_slope(static_cast<std::size_t>(kv_width()));
+  Row mid_slope(rank_);
+  for (std::int64_t token = std::max(begin, first_seen()); token < end; ++token) {
+    const Turn turn = turn_of(token);
+    std::ranges::fill(plain_slope, 0.0);
+    for (std::int64_t first = 0; first < kv_width(); first += layer_.head_dim) {
+      const std::int64_t at = token * kv_width() + first;
+      double* const slope = key_slope_.data() + at;
+      rotate(slope, turn, true);
+      if (layer_.key_norm.weight.empty()) {
+        rows::add(1.0, slope, plain_slope.data() + first, layer_.head_dim);
+      } else {
+        rows::add_normalise_slope(layer_.key_norm.weight, layer_.key_norm.epsilon, plain_keys_.data() + at, slope,
+                                  plain_slope.data() + first);
+      }
+    }
+    std::ranges::fill(mid_slope, 0.0);
+    for (std::int64_t i = 0; i < kv_width(); ++i) {
+      const double slope = scale_ * plain_slope[static_cast<std::size_t>(i)];
+      rows::add(slope, up + i * lora_.rank, mid_slope.data(), lora_.rank);
+      rows::add(slope, key_mid_.data() + token * lora_.rank, up_slope + i * lora_.rank, lora_.rank);
+    }
+    for (std::int64_t r = 0; r < lora_.rank; ++r)
+      rows::add(mid_slope[static_cast<std::size_t>(r)], text_->inputs.data() + token * layer_.width, down_slope + r * layer_.width,
+                layer_.width);
+  }
+}
+
 void TunedLayer::turn_query_slope() {
+  const Turn turn = turn_of(text_->tokens - 1);
   for (std::int64_t h = 0; h < layer_.heads; ++h) {
     const std::int64_t at = h * layer_.head_dim;
-    rotate(turned_slope_.data() + at, text_->tokens - 1, true);
+    rotate(turned_slope_.data() + at, turn, true);
     if (layer_.query_norm.weight.empty()) {
       rows::add(1.0, turned_slope_.data() + at, query_slope_.data() + at, layer_.head_dim);
     } else {
