@@ -27,6 +27,7 @@ struct ColumnSumsArgs {
   std::int64_t group_stride = kColumnGroup;  // and from a group of columns to the next
   std::array<float*, kMostSums> out = {};
   std::int64_t count = 1;
+  const std::byte* next = nullptr;  // what is read after that, laid out alike: fetched meanwhile; null: nobody knows
 };
 
 }  // namespace braid::kernels

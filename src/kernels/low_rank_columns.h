@@ -2,6 +2,7 @@
 // its registers hold beside each other), load, load_half, store, spread, add and fused (a * b + c). Internal linkage only.
 #pragma once
 
+#include "kernels/cache_hints.h"
 #include "kernels/low_rank.h"
 
 namespace braid::kernels {
@@ -9,7 +10,7 @@ namespace braid::kernels {
 template <class Vector>
 struct LowRankColumns {
   static void sum(const ColumnSumsArgs& args, std::int64_t begin, std::int64_t end) {
-    args.half ? sum_from<true, Vector::kTogether>(args, 0, begin, end) : sum_from<false, Vector::kTogether>(args, 0, begin, end);
+    args.half ? sum_with<true>(args, begin, end) : sum_with<false>(args, begin, end);
   }
 
  private:
@@ -22,15 +23,33 @@ struct LowRankColumns {
     if constexpr (!kHalf) return Vector::load(reinterpret_cast<const float*>(from) + at);
   }
 
-  // As many together as there are, then fewer.
-  template <bool kHalf, int kCount>
-  static void sum_from(const ColumnSumsArgs& args, std::int64_t first, std::int64_t begin, std::int64_t end) {
-    for (; args.count - first >= kCount; first += kCount) sum_some<kHalf, kCount>(args, static_cast<std::size_t>(first), begin, end);
-    if constexpr (kCount > 1) sum_from<kHalf, kCount - 1>(args, first, begin, end);
+  template <bool kHalf>
+  static void sum_with(const ColumnSumsArgs& args, std::int64_t begin, std::int64_t end) {
+    args.next != nullptr ? sum_from<kHalf, true, Vector::kTogether>(args, 0, begin, end)
+                         : sum_from<kHalf, false, Vector::kTogether>(args, 0, begin, end);
   }
 
-  template <bool kHalf, int kCount>
+  // As many together as there are, then fewer. What comes next is fetched beside the first of them.
+  template <bool kHalf, bool kFetch, int kCount>
+  static void sum_from(const ColumnSumsArgs& args, std::int64_t first, std::int64_t begin, std::int64_t end) {
+    if (args.count - first >= kCount) {
+      sum_some<kHalf, kFetch, kCount>(args, static_cast<std::size_t>(first), begin, end);
+      for (first += kCount; args.count - first >= kCount; first += kCount)
+        sum_some<kHalf, false, kCount>(args, static_cast<std::size_t>(first), begin, end);
+      if constexpr (kCount > 1) sum_from<kHalf, false, kCount - 1>(args, first, begin, end);
+    } else if constexpr (kCount > 1) {
+      sum_from<kHalf, kFetch, kCount - 1>(args, first, begin, end);
+    }
+  }
+
+  template <bool kHalf, bool kFetch, int kCount>
   static void sum_some(const ColumnSumsArgs& args, std::size_t first, std::int64_t begin, std::int64_t end) {
+    constexpr std::int64_t kBytes = kHalf ? 2 : 4;
+    const std::byte* const next = kFetch ? args.next - begin / kColumnGroup * args.group_stride * kBytes : nullptr;
+    // A line holds two rows of 16 halves.
+    const bool fetches_odd_rows = !kHalf || args.stride != kColumnGroup;
+    const float* x[kCount];
+    for (int n = 0; n < kCount; ++n) x[n] = args.x[first + static_cast<std::size_t>(n)];
     constexpr int kParts = kCount == 1 ? kInGroup : 1;  // vectors of columns side by side
     for (std::int64_t column = begin; column < end; column += kParts * Vector::kLanes) {
       const std::int64_t at = column / kColumnGroup * args.group_stride + column % kColumnGroup;
@@ -39,10 +58,11 @@ struct LowRankColumns {
         for (auto& parts : chain)
           for (auto& part : parts) part = Vector::spread(0.0F);
       const auto add = [&](std::int64_t row, int chain) {
+        if (kFetch && (Vector::kLanes == kColumnGroup || column % kColumnGroup == 0) && (chain % 2 == 0 || fetches_odd_rows))
+          __builtin_prefetch(next + (row * args.stride + at) * kBytes, 0, kSecondLevel);
         for (int i = 0; i < kParts; ++i) {
           const auto weight = load<kHalf>(args.weights, row * args.stride + at + i * Vector::kLanes);
-          for (int n = 0; n < kCount; ++n)
-            sums[chain][n][i] = Vector::fused(Vector::spread(args.x[first + static_cast<std::size_t>(n)][row]), weight, sums[chain][n][i]);
+          for (int n = 0; n < kCount; ++n) sums[chain][n][i] = Vector::fused(Vector::spread(x[n][row]), weight, sums[chain][n][i]);
         }
       };
       std::int64_t row = 0;
@@ -52,7 +72,10 @@ struct LowRankColumns {
         add(row + 2, 2);
         add(row + 3, 3);
       }
-      for (int chain = 0; row < args.rows; ++row, ++chain) add(row, chain);
+      // No chain is chosen by a variable: their sums stay in registers.
+      if (row < args.rows) add(row, 0);
+      if (row + 1 < args.rows) add(row + 1, 1);
+      if (row + 2 < args.rows) add(row + 2, 2);
       for (int n = 0; n < kCount; ++n)
         for (int i = 0; i < kParts; ++i)
           Vector::store(args.out[first + static_cast<std::size_t>(n)] + column - begin + i * Vector::kLanes,

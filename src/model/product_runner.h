@@ -103,29 +103,33 @@ class ProductRunner {
       table_.prepare_rows(first.type, x, first.inputs, {row, row + 1, rows}, first.inputs, space.prepared);
     };
     adapted.make_input_room(team_.size(), static_cast<std::int64_t>(LowRank::kMostRows) * first.inputs);
-    team_.for_chunks(runs + plain, 1, [&](std::int64_t from, std::int64_t to, int member) {
+    team_.for_claims(runs + plain, 1, [&](kernels::ThreadTeam::Claims& claims, int member) {
       auto* scratch = reinterpret_cast<float*>(space.scratch_of(member));
-      for (std::int64_t item = from; item < to; ++item) {
-        if (item >= runs) {
-          const std::int32_t of_pass = adapted.plain()[static_cast<std::size_t>(item - runs)];
-          if (is_ours(of_pass)) prepare(of_pass - first_row, input(of_pass - first_row, scratch));
-          continue;
+      LowRank::Reading reading;
+      for (std::int64_t from = 0, to = 0; claims.next(from, to);)
+        for (std::int64_t item = from; item < to; ++item) {
+          if (item >= runs) {
+            const std::int32_t of_pass = adapted.plain()[static_cast<std::size_t>(item - runs)];
+            if (is_ours(of_pass)) prepare(of_pass - first_row, input(of_pass - first_row, scratch));
+            continue;
+          }
+          std::array<std::int32_t, LowRank::kMostRows> own;
+          std::array<const float*, LowRank::kMostRows> x;
+          std::size_t used = 0;
+          for (const std::int32_t of_pass : adapted.runs()[static_cast<std::size_t>(item)]) {
+            if (!is_ours(of_pass)) continue;
+            float* copy = adapted.inputs(member) + static_cast<std::int64_t>(used) * first.inputs;  // the next row may use the scratch
+            std::copy_n(input(of_pass - first_row, scratch), first.inputs, copy);
+            prepare(of_pass - first_row, copy);
+            own[used] = of_pass;
+            for (std::size_t i = 0; i < group.size(); ++i)
+              adapted.replaced.prepare(table_, slot_of(of_pass - first_row, i, group.size()), copy);
+            x[used++] = copy;
+          }
+          if (used == 0) continue;
+          const AdapterSet* next = item + 1 < runs ? adapted.of_row(adapted.runs()[static_cast<std::size_t>(item + 1)].front()) : nullptr;
+          low_rank_.down(group, std::span(own).first(used), first_row, x.data(), adapted, next, reading);
         }
-        std::array<std::int32_t, LowRank::kMostRows> own;
-        std::array<const float*, LowRank::kMostRows> x;
-        std::size_t used = 0;
-        for (const std::int32_t of_pass : adapted.runs()[static_cast<std::size_t>(item)]) {
-          if (!is_ours(of_pass)) continue;
-          float* copy = adapted.inputs(member) + static_cast<std::int64_t>(used) * first.inputs;  // the next row may use the scratch
-          std::copy_n(input(of_pass - first_row, scratch), first.inputs, copy);
-          prepare(of_pass - first_row, copy);
-          own[used] = of_pass;
-          for (std::size_t i = 0; i < group.size(); ++i)
-            adapted.replaced.prepare(table_, slot_of(of_pass - first_row, i, group.size()), copy);
-          x[used++] = copy;
-        }
-        if (used > 0) low_rank_.down(group, std::span(own).first(used), first_row, x.data(), adapted);
-      }
     });
   }
 

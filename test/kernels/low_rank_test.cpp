@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <gtest/gtest.h>
+#include <span>
 
 namespace braid::kernels {
 namespace {
@@ -87,6 +88,13 @@ TEST_P(LowRank, AddsUpForSomeRowsAtOnce) {
         }
         GetParam()->column_sums(columns.args, 0, stride);
         EXPECT_EQ(found, expected) << rows << " rows, " << count << " at once";
+        columns.args.next = columns.stored.data();
+        std::ranges::fill(found, -1.0F);
+        GetParam()->column_sums(columns.args, 0, stride);
+        columns.args.next = nullptr;
+        EXPECT_TRUE(std::ranges::equal(std::span(found).first(static_cast<std::size_t>(count * stride)),
+                                       std::span(expected).first(static_cast<std::size_t>(count * stride))))
+            << "whatever is fetched beside it";
         test::scalar_tier().column_sums(columns.args, 0, stride);
         EXPECT_EQ(found, expected);
       }

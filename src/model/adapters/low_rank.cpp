@@ -12,11 +12,22 @@ namespace {
 
 constexpr std::int64_t kItemsEach = 2;  // blocks of outputs that are claimed together
 
-// Matrices of adapters are small, and lie in no cache: each is asked for as a whole before it is read, or the part of it that is.
-void fetch(const std::byte* from, std::int64_t values, const LowRankFactors& factors) {
+// Matrices of adapters are small, and lie in no cache. So each, or the part of it that is read, is asked for beside the sums before, and as a
+// whole where nobody has done so; halves are so few bytes that this costs more than it brings. Inlined, because g++ 12 takes a function that
+// does nothing else for pure, and drops the call.
+[[gnu::always_inline]] inline void fetch(const std::byte* from, std::int64_t values, const LowRankFactors& factors,
+                                         const std::byte* fetched) {
+  if (from == fetched || factors.half) return;
   constexpr std::int64_t kMostLines = 1024;
-  const auto bytes = values * static_cast<std::int64_t>(factors.value_bytes());
-  kernels::prefetch_lines<kernels::kFirstLevel>(from, std::min(kMostLines, bytes / 64));
+  kernels::prefetch_lines<kernels::kFirstLevel>(from, std::min(kMostLines, values / 16));
+}
+
+// Of what is read next, where that lies as `factors` do; null: it does not.
+const LowRankFactors* alike(const LowRank::Reading& reading, const LowRankFactors& factors) {
+  const AdaptedMatrix* matrix = reading.next != nullptr ? reading.next->whole(reading.number) : nullptr;
+  if (matrix == nullptr) return nullptr;
+  const LowRankFactors& next = matrix->low_rank;
+  return next.rank == factors.rank && next.half == factors.half && next.inputs == factors.inputs ? &next : nullptr;
 }
 
 std::int64_t blocks_of(std::int64_t outputs) { return (outputs + LowRank::kBlock - 1) / LowRank::kBlock; }
@@ -60,13 +71,16 @@ void LowRank::begin(std::span<const Product> products, std::int64_t rows, std::i
 }
 
 void LowRank::down(std::span<const Product> products, std::span<const std::int32_t> rows, std::int64_t first_row, const float* const* x,
-                   AdaptedRows& adapted) const {
+                   AdaptedRows& adapted, const AdapterSet* next, Reading& reading) const {
   const AdapterSet& set = *adapted.of_row(rows.front());
   const auto count = static_cast<std::int64_t>(products.size());
   std::array<Row, kMostRows> all;
   for (std::int64_t i = 0; i < count; ++i) {
     for (std::size_t r = 0; r < rows.size(); ++r) all[r] = {x[r], adapted.down((rows[r] - first_row) * count + i)};
-    down(set, products[static_cast<std::size_t>(i)].weights->number, std::span(all).first(rows.size()));
+    const bool is_last = i + 1 == count;
+    reading.next = is_last ? next : &set;
+    reading.number = products[static_cast<std::size_t>(is_last ? 0 : i + 1)].weights->number;
+    down(set, products[static_cast<std::size_t>(i)].weights->number, std::span(all).first(rows.size()), reading);
   }
 }
 
@@ -77,35 +91,52 @@ void LowRank::up(std::span<const Product> products, std::int64_t rows, std::int6
   const std::span<const std::span<const std::int32_t>> runs = adapted.runs();
   const auto in_order = static_cast<std::int64_t>(runs.size());
   // Those of one adapter one after the other, so that a block of its matrix stays in the nearest cache.
-  team_.for_chunks(count * blocks * in_order, kItemsEach, [&](std::int64_t from, std::int64_t to, int) {
-    for (std::int64_t item = from; item < to; ++item) {
-      const std::span<const std::int32_t> run = runs[static_cast<std::size_t>(item % in_order)];
-      const std::int64_t place = item / in_order / blocks;
-      const std::int64_t first = item / in_order % blocks * kBlock;
-      const Product& product = products[static_cast<std::size_t>(place)];
-      const std::int64_t outputs = product.weights->outputs;
-      if (first >= outputs) continue;
-      const AdapterSet& set = *adapted.of_row(run.front());
-      const std::int64_t end = std::min(outputs, first + kBlock);
-      std::array<Row, kMostRows> all;
-      std::size_t used = 0;
-      for (const std::int32_t of_pass : run)
-        if (const std::int64_t row = of_pass - first_row; row >= 0 && row < rows)
-          all[used++] = {adapted.down(row * count + place), product.out[row]};
-      up(set, product.weights->number, std::span(all).first(used), first, end);
-      if (!puts_aside(&set, product)) continue;
-      for (const std::int32_t of_pass : run) {
-        const std::int64_t row = of_pass - first_row;
-        if (row < 0 || row >= rows) continue;
-        const float* saved = adapted.saved(0) + aside(place, row, rows, widest);
-        float* out = product.out[row];
-        for (std::int64_t i = first; i < end; ++i) out[i] = saved[i] + out[i];
+  const auto run_of = [&](std::int64_t item) { return runs[static_cast<std::size_t>(item % in_order)]; };
+  const auto place_of = [&](std::int64_t item) { return item / in_order / blocks; };
+  const auto first_of = [&](std::int64_t item) { return item / in_order % blocks * kBlock; };
+  const auto is_empty = [&](std::int64_t item) {
+    return first_of(item) >= products[static_cast<std::size_t>(place_of(item))].weights->outputs;
+  };
+  const std::int64_t items = count * blocks * in_order;
+  team_.for_claims(items, kItemsEach, [&](kernels::ThreadTeam::Claims& claims, int) {
+    Reading reading;
+    for (std::int64_t from = 0, to = 0; claims.next(from, to);)
+      for (std::int64_t item = from; item < to; ++item) {
+        const std::span<const std::int32_t> run = run_of(item);
+        const std::int64_t place = place_of(item);
+        const std::int64_t first = first_of(item);
+        const Product& product = products[static_cast<std::size_t>(place)];
+        const std::int64_t outputs = product.weights->outputs;
+        if (first >= outputs) continue;
+        const AdapterSet& set = *adapted.of_row(run.front());
+        const std::int64_t end = std::min(outputs, first + kBlock);
+        std::array<Row, kMostRows> all;
+        std::size_t used = 0;
+        for (const std::int32_t of_pass : run)
+          if (const std::int64_t row = of_pass - first_row; row >= 0 && row < rows)
+            all[used++] = {adapted.down(row * count + place), product.out[row]};
+        std::int64_t next = item + 1;
+        while (next < items && is_empty(next)) ++next;
+        reading.next = nullptr;
+        if (next < items) {
+          reading.next = adapted.of_row(run_of(next).front());
+          reading.number = products[static_cast<std::size_t>(place_of(next))].weights->number;
+          reading.begin = first_of(next);
+        }
+        up(set, product.weights->number, std::span(all).first(used), first, end, reading);
+        if (!puts_aside(&set, product)) continue;
+        for (const std::int32_t of_pass : run) {
+          const std::int64_t row = of_pass - first_row;
+          if (row < 0 || row >= rows) continue;
+          const float* saved = adapted.saved(0) + aside(place, row, rows, widest);
+          float* out = product.out[row];
+          for (std::int64_t i = first; i < end; ++i) out[i] = saved[i] + out[i];
+        }
       }
-    }
   });
 }
 
-void LowRank::down(const AdapterSet& set, std::uint32_t number, std::span<const Row> rows) const {
+void LowRank::down(const AdapterSet& set, std::uint32_t number, std::span<const Row> rows, Reading& reading) const {
   std::int64_t at = 0;
   for (const AdapterSet::Part& part : set.parts) {
     const AdaptedMatrix* matrix = part.adapter->find(number);
@@ -113,7 +144,8 @@ void LowRank::down(const AdapterSet& set, std::uint32_t number, std::span<const 
     const LowRankFactors& factors = matrix->low_rank;
     kernels::ColumnSumsArgs args{.weights = factors.down, .half = factors.half, .rows = factors.inputs, .stride = factors.down_stride};
     args.count = static_cast<std::int64_t>(rows.size());
-    fetch(factors.down, factors.inputs * factors.down_stride, factors);
+    fetch(factors.down, factors.inputs * factors.down_stride, factors, reading.fetched);
+    if (const LowRankFactors* next = alike(reading, factors)) args.next = reading.fetched = next->down;
     for (std::size_t i = 0; i < rows.size(); ++i) {
       args.x[i] = rows[i].from;
       args.out[i] = rows[i].to + at;
@@ -126,7 +158,8 @@ void LowRank::down(const AdapterSet& set, std::uint32_t number, std::span<const 
   }
 }
 
-void LowRank::up(const AdapterSet& set, std::uint32_t number, std::span<const Row> rows, std::int64_t begin, std::int64_t end) const {
+void LowRank::up(const AdapterSet& set, std::uint32_t number, std::span<const Row> rows, std::int64_t begin, std::int64_t end,
+                 Reading& reading) const {
   alignas(64) std::array<std::array<float, kBlock>, kMostRows> added;
   std::int64_t at = 0;
   for (const AdapterSet::Part& part : set.parts) {
@@ -145,7 +178,9 @@ void LowRank::up(const AdapterSet& set, std::uint32_t number, std::span<const Ro
       }
       const std::int64_t whole = kernels::whole_column_groups(end);
       const auto first = static_cast<std::size_t>(factors.up_place(0, begin)) * factors.value_bytes();
-      fetch(factors.up + first, (whole - begin) * factors.rank, factors);
+      fetch(factors.up + first, (whole - begin) * factors.rank, factors, reading.fetched);
+      if (const LowRankFactors* next = alike(reading, factors))
+        args.next = reading.fetched = next->up + static_cast<std::size_t>(next->up_place(0, reading.begin)) * next->value_bytes();
       table_.column_sums(args, begin, whole);
       for (std::size_t i = 0; i < rows.size(); ++i) table_.add(rows[i].to + begin, added[i].data(), end - begin);
       at += part.adapter->widest;
