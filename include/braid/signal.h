@@ -1,6 +1,8 @@
 // Wakes one waiting coroutine. The smallest thing that lets the loop's parts wait for each other without polling.
 #pragma once
 
+#include "braid/prefetch.h"
+
 #include <boost/asio/associated_cancellation_slot.hpp>
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/cancellation_type.hpp>
@@ -9,7 +11,6 @@
 #include <boost/intrusive/list_hook.hpp>
 #include <cassert>
 #include <cstddef>
-#include <cstdint>
 #include <new>
 #include <type_traits>
 #include <utility>
@@ -26,14 +27,6 @@ class WakeHint {
  protected:
   ~WakeHint() = default;
 };
-
-// The lines of [begin, begin + bytes). Any address will do.
-inline void prefetch_lines(const void* begin, std::size_t bytes) {
-  constexpr std::uintptr_t kLine = 64;
-  const auto address = reinterpret_cast<std::uintptr_t>(begin);
-  for (std::uintptr_t line = address & ~(kLine - 1); line < address + bytes; line += kLine)
-    __builtin_prefetch(reinterpret_cast<const void*>(line));
-}
 
 // Loop only, one waiter at a time. Nothing is remembered: a notification without a waiter is lost, so look at the state first and
 // wait only when there is nothing to do. A wait also ends when its coroutine is cancelled. Neither waiting nor storing the waiter

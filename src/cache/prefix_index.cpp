@@ -1,5 +1,7 @@
 #include "cache/prefix_index.h"
 
+#include "braid/prefetch.h"
+
 #define XXH_INLINE_ALL
 #include <algorithm>
 #include <array>
@@ -218,12 +220,12 @@ SequenceView PrefixIndex::path_to(BlockId block, Path& reused) const {
 
 // A thousand tokens are some two hundred cache misses, one after another unless they are asked for together.
 void PrefixIndex::prefetch(std::span<const PrefixKey> keys) const {
-  for (const PrefixKey& key : keys) __builtin_prefetch(&slots_[home(key)]);
+  for (const PrefixKey& key : keys) prefetch_lines(&slots_[home(key)], sizeof(BlockId));
   for (const PrefixKey& key : keys) {
     const BlockId block = slots_[home(key)];
     if (block == kVacant) continue;
-    __builtin_prefetch(&node(block));
-    __builtin_prefetch(tokens_of(block).data());
+    prefetch_lines(&node(block), sizeof(Node));
+    prefetch_lines(tokens_of(block).data(), tokens_of(block).size_bytes());
   }
 }
 

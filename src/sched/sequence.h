@@ -2,6 +2,7 @@
 #pragma once
 
 #include "braid/generation_request.h"
+#include "braid/prefetch.h"
 #include "cache/block_table.h"
 #include "cache/prefix_index.h"
 #include "cache/sequence_view.h"

@@ -1,6 +1,7 @@
 // The way of one sequence's events from the scheduler to its consumer.
 #pragma once
 
+#include "braid/prefetch.h"
 #include "braid/signal.h"
 #include "braid/token_event.h"
 #include "sched/wake_list.h"
@@ -24,7 +25,7 @@ class TokenStream {
   explicit TokenStream(std::int32_t capacity) : capacity_(static_cast<std::uint32_t>(capacity)) {}
 
   // Producer. push() and finish() do not wake the consumer: deliver() does, once the next step is on its way.
-  void push(Token&& token) {
+  [[gnu::always_inline]] void push(Token&& token) {
     assert(count_ < capacity_ && !end_);
     if (count_ == ring_size_) grow();
     Token& place = ring_[(head_ + count_) & (ring_size_ - 1)];

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
+#include <iterator>
 #include <string>
 #include <sys/wait.h>
 
@@ -47,6 +48,21 @@ TEST(Layout, OwnHeadersAreInQuotesByTheirWholePath) {
       own += is_own ? 1 : 0;
     }
   EXPECT_GT(own, 1000U) << "the test reads the wrong files";
+}
+
+// A function that only prefetches is dropped by GCC unless it is written as in prefetch.h; kernels inline theirs.
+TEST(Layout, NobodyButKernelsPrefetchesByHand) {
+  std::size_t found = 0;
+  for (const char* folder : {"include", "src"})
+    for (const fs::path& path : sources_below(folder)) {
+      std::ifstream file(path);
+      const std::string text{std::istreambuf_iterator<char>(file), {}};
+      if (text.find("__builtin_prefetch") == std::string::npos && text.find("_mm_prefetch") == std::string::npos) continue;
+      ++found;
+      const std::string name = fs::relative(path, kRoot).generic_string();
+      EXPECT_TRUE(name == "include/braid/prefetch.h" || name.starts_with("src/kernels/")) << name << " has braid/prefetch.h for that";
+    }
+  EXPECT_GT(found, 1U) << "the test reads the wrong files";
 }
 
 TEST(Layout, SourcesAreAsClangFormatLeavesThem) {
