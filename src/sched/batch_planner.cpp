@@ -28,24 +28,26 @@ bool BatchPlanner::add_decodes(SequenceMap& batch, PlannedStep& step, const Draf
       if (sequence.progress.most_pending() == 0) full.push_back(&sequence);
       continue;
     }
-    step::StepRow row;
+    std::int32_t guessed = draft_tokens_ > 0 ? drafts(sequence, step, pace) : 0;
+    if (!cover(sequence, guessed)) {
+      if (guessed == 0 || !cover(sequence, guessed = 0)) {
+        complete = false;
+        continue;
+      }
+    }
+    step.shape.add_decode(sequence.progress.least(), guessed);
+    step::StepRow& row = step.plan->rows.emplace_back();
     row.input = step::RowInput::kSampled;
     row.output = draft_tokens_ > 0 ? step::RowOutput::kVerify : step::RowOutput::kSample;
     row.slack = sequence.progress.most() - sequence.progress.least();
-    row.drafts = drafts(sequence, step, pace);
-    if (!cover(sequence, row)) {
-      complete = false;
-      continue;
-    }
-    step.shape.add_decode(sequence.progress.least(), row.drafts);
-    add_row(sequence, step, row);
+    row.drafts = guessed;
+    complete_row(sequence, step, row);
   }
   return complete;
 }
 
 // As many as are wanted, its stream and its answer have room for, and the step.
 std::int32_t BatchPlanner::drafts(Sequence& sequence, const PlannedStep& step, const DraftPace& pace) const {
-  if (draft_tokens_ == 0) return 0;
   const Speculation& wanted = sequence.request->speculation;
   if (wanted.method == DraftMethod::kOff) return 0;
   const bool may_outgrow = stretch_beyond_ > 0 && !sequence.stretched_revision;
@@ -56,14 +58,10 @@ std::int32_t BatchPlanner::drafts(Sequence& sequence, const PlannedStep& step, c
   return pace.drafts(sequence.drafts, wanted.max_tokens > 0 ? std::min(most, wanted.max_tokens) : most);
 }
 
-// Takes the blocks that the row may reach, or does without drafts; false when there are too few even then.
-bool BatchPlanner::cover(Sequence& sequence, step::StepRow& row) const {
-  const auto blocks_of = [&](std::int32_t drafts) {
-    return blocks_for(std::min(sequence.progress.most() + 1 + drafts, sequence.most_positions()));
-  };
-  if (sequence.blocks.grow_to(blocks_of(row.drafts))) return true;
-  row.drafts = 0;
-  return sequence.blocks.grow_to(blocks_of(0));
+// Takes the blocks that a row with so many drafts may reach. False when there are too few.
+bool BatchPlanner::cover(Sequence& sequence, std::int32_t drafts) const {
+  const std::int32_t reach = std::min(sequence.progress.most() + 1 + drafts, sequence.most_positions());
+  return reach <= sequence.blocks.places() * block_tokens_ || sequence.blocks.grow_to(blocks_for(reach));
 }
 
 void BatchPlanner::add_prefills(SequenceMap& batch, PlannedStep& step, const PrefillPace& pace) const {
@@ -79,9 +77,10 @@ void BatchPlanner::add_prefills(SequenceMap& batch, PlannedStep& step, const Pre
 }
 
 std::int32_t BatchPlanner::add_prefill(Sequence& sequence, PlannedStep& step, std::int32_t room) const {
-  step::StepRow row;
-  row.count = slice(sequence, std::min(room, max_batch_tokens_));
-  if (row.count == 0) return 0;
+  const std::int32_t count = slice(sequence, std::min(room, max_batch_tokens_));
+  if (count == 0) return 0;
+  step::StepRow& row = step.plan->rows.emplace_back();
+  row.count = count;
   row.token_begin = static_cast<std::uint32_t>(step.plan->tokens.size());
   const bool is_last = sequence.progress.planned() + row.count == sequence.known();
   if (is_last && sequence.request->pooling != Pooling::kNone) {
@@ -94,9 +93,9 @@ std::int32_t BatchPlanner::add_prefill(Sequence& sequence, PlannedStep& step, st
   if (!sequence.request->media.empty()) add_given(sequence, *step.plan, row);
   if (sequence.awaits_prompt_logprobs()) add_scored(sequence, *step.plan, row);
   step.shape.add_prefill(sequence.progress.planned(), row.count);
-  add_row(sequence, step, row);
+  complete_row(sequence, step, row);
   if (is_last) sequence.phase = SequencePhase::kDecode;
-  return row.count;
+  return count;
 }
 
 // Tokens of its next slice. Where not all blocks were taken at admission, a window lets go of old ones and new ones are taken.
@@ -168,7 +167,8 @@ void BatchPlanner::add_start(Sequence& sequence, step::StepPlan& plan) const {
   sequence.starts = false;
 }
 
-void BatchPlanner::add_row(Sequence& sequence, PlannedStep& step, step::StepRow row) const {
+// The plan's last one: what all rows have.
+void BatchPlanner::complete_row(Sequence& sequence, PlannedStep& step, step::StepRow& row) const {
   step::StepPlan& plan = *step.plan;
   if (sequence.starts) add_start(sequence, plan);
   row.slot = sequence.slot;
@@ -185,7 +185,6 @@ void BatchPlanner::add_row(Sequence& sequence, PlannedStep& step, step::StepRow 
   drop_invisible(sequence, groups_);  // who gets them next writes in this step or later
   sequence.progress.plan(advance_of(row));
   add_blocks(sequence, plan, row);
-  plan.rows.push_back(row);
   step.members.push_back(&sequence);
 }
 

@@ -48,19 +48,19 @@ class BatchPlanner {
  private:
   std::int32_t blocks_for(std::int32_t positions) const { return (positions + block_tokens_ - 1) / block_tokens_; }
   std::int32_t drafts(Sequence& sequence, const PlannedStep& step, const DraftPace& pace) const;
-  bool cover(Sequence& sequence, step::StepRow& row) const;
+  inline bool cover(Sequence& sequence, std::int32_t drafts) const;
   void add_start(Sequence& sequence, step::StepPlan& plan) const;
   static void add_given(const Sequence& sequence, step::StepPlan& plan, step::StepRow& row);
   static void add_scored(const Sequence& sequence, step::StepPlan& plan, step::StepRow& row);
   std::int32_t slice(Sequence& sequence, std::int32_t room) const;
   std::int32_t whole_media(const Sequence& sequence, std::int32_t count, bool may_grow) const;
-  void add_blocks(const Sequence& sequence, step::StepPlan& plan, step::StepRow& row) const;
+  inline void add_blocks(const Sequence& sequence, step::StepPlan& plan, step::StepRow& row) const;
   void add_state(Sequence& sequence, step::StepPlan& plan, step::StepRow& row) const;
   std::int32_t next_checkpoint(Sequence& sequence, std::int32_t end, const step::StepRow& row) const;
   bool passes_checkpoint(RecurrentState& state, const step::StepRow& row) const;
   void look_for_turns(Sequence& sequence) const;
   bool is_turn_end(const Sequence& sequence, std::int32_t end) const;
-  void add_row(Sequence& sequence, PlannedStep& step, step::StepRow row) const;
+  void complete_row(Sequence& sequence, PlannedStep& step, step::StepRow& row) const;
 
   const Groups groups_;
   std::int32_t block_tokens_;

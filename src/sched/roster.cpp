@@ -181,8 +181,10 @@ void Roster::count_reuse(Sequence& sequence) {
   cache_miss_tokens_ += static_cast<std::uint64_t>(sequence.known() - sequence.progress.planned());
 }
 
+// Most rows of an answer complete no block, and only who leads has anything to tell or to stop.
 void Roster::publish(Sequence& sequence) {
-  publish_full(sequence);
+  const bool has_full = sequence.progress.published_positions() + block_tokens_ <= sequence.progress.computed();
+  if (has_full || sequence.leads) publish_full(sequence);
   if (sequence.state != nullptr) publish_states(sequence, kNoNode);
   if (!write_through_ || !restorer_) return;
   if (!awaits_drafts(sequence)) {
@@ -199,11 +201,8 @@ bool Roster::awaits_drafts(const Sequence& sequence) const {
   return has_drafts_ && (method == DraftMethod::kAuto || method == DraftMethod::kDraft);
 }
 
-// Most rows of an answer complete no block, and only who leads has anything to tell or to stop.
 void Roster::publish_full(Sequence& sequence) {
   const std::int32_t positions = sequence.progress.computed();
-  const bool has_full = sequence.progress.published_positions() + block_tokens_ <= positions;
-  if (!has_full && !sequence.leads) return;
   if (!prefix_index_ || !sequence.can_publish()) return stop_sharing(sequence);
   for (std::int32_t next = sequence.progress.published(); (next + 1) * block_tokens_ <= positions; ++next) {
     const cache::BlockId own = sequence.blocks[0][next];

@@ -116,12 +116,14 @@ class Scheduler final : public Engine, private TicketListener {
   void apply_failure(const Step& step, const PlannedStep& planned);
   void count(const Step& step, const StepShape& planned, const GivenByStep& given);
   void count_drafts(Sequence& sequence, const step::RowResult& row, const step::StepResult& step);
-  void apply_row(Sequence& sequence, const step::StepRow& row, const step::RowResult* result, const step::StepResult& step);
+  inline void apply_row(Sequence& sequence, const step::StepRow& row, const step::RowResult* result, const step::StepResult& step);
   void report_prompt(Sequence& sequence, const step::StepRow& row, const step::RowResult* result, const step::StepResult& step);
   void give_vector(Sequence& sequence, const step::RowResult& row, const step::StepResult& step);
   void accept_drafted(Sequence& sequence, const step::RowResult& row, const step::StepResult& step);
-  void take_token(Sequence& sequence, Token&& token);
-  void accept(Sequence& sequence, const step::RowResult& row, const step::StepResult& step);
+  template <class Answered>
+  void take_token(Sequence& sequence, const Answered& answered, const step::StepResult& step);
+  void end_without_token(Sequence& sequence, const step::RowResult* result);
+  inline void accept(Sequence& sequence, const step::RowResult& row, const step::StepResult& step);
   void finish(Sequence& sequence, FinishReason reason, std::optional<Error> error = std::nullopt);
   template <class Which>
   void finish_those(const Which& which, const Error& reason) noexcept;

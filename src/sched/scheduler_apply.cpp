@@ -89,14 +89,6 @@ std::shared_ptr<const std::string> revision_to_tell(Sequence& sequence) {
   return told = std::make_shared<const std::string>(sequence.adapter.revision);
 }
 
-// The next one of a sequence: of a row or one more of its tokens.
-template <class Answered>
-Token token_of(Sequence& sequence, const Answered& answered, const step::StepResult& step) {
-  const bool has_details = answered.top_count > 0 || answered.drawn_logprob != 0.0F || sequence.may_tell_revision;
-  if (!has_details) return {answered.token, answered.logprob};
-  return {answered.token, answered.logprob, TokenDetails{top_of(answered, step), answered.drawn_logprob, revision_to_tell(sequence)}};
-}
-
 // The shape that a step turned out to have: fewer drafted tokens than there might have been, further on.
 StepShape shape_of(const Step& step, StepShape shape) {
   const step::RowResult* result = step.result.rows.data();
@@ -213,24 +205,28 @@ void Scheduler::count_drafts(Sequence& sequence, const step::RowResult& row, con
   draft_pace_.observe(sequence.drafts, drafted, accepted, by_model, row.is_cut && !row.finished);
 }
 
+// The next one of its answer: of a row or one more of its tokens.
+template <class Answered>
+void Scheduler::take_token(Sequence& sequence, const Answered& answered, const step::StepResult& step) {
+  sequence.tokens.push_back(answered.token);
+  ++counters_.generated_tokens;
+  Token token(answered.token, answered.logprob);
+  if (answered.top_count > 0 || answered.drawn_logprob != 0.0F || sequence.may_tell_revision)
+    token.details =
+        std::make_unique<const TokenDetails>(TokenDetails{top_of(answered, step), answered.drawn_logprob, revision_to_tell(sequence)});
+  sequence.ticket->stream().push(std::move(token));
+}
+
 // Also for a sequence that has been preempted meanwhile: its token is right, whatever becomes of its blocks.
 void Scheduler::apply_row(Sequence& sequence, const step::StepRow& row, const step::RowResult* result, const step::StepResult& step) {
-  if (row.samples() && result != nullptr && result->ran && result->finished && !result->sampled) {
-    if (result->failure) ++counters_.failed_rows;
-    finish(sequence, FinishReason::kError, no_token_error(*result));
-    return;
-  }
-  if (row.samples() && (result == nullptr || !result->ran || !result->sampled)) {
-    finish(sequence, FinishReason::kError, internal_error("the model gave no token for a running sequence"));
-    return;
-  }
+  if (row.samples() && (result == nullptr || !result->ran || !result->sampled)) return end_without_token(sequence, result);
   if (row.output == step::RowOutput::kVector && (result == nullptr || result->vector_count == 0)) {
     ++counters_.failed_rows;
     finish(sequence, FinishReason::kError, internal_error("the model gave no vector of numbers for this prompt"));
     return;
   }
   if (row.output == step::RowOutput::kVerify) count_drafts(sequence, *result, step);
-  if (row.samples()) accept_drafted(sequence, *result, step);
+  if (row.samples() && result->more_count > 0) accept_drafted(sequence, *result, step);
   const std::int32_t begin = result != nullptr && row.output == step::RowOutput::kVerify ? result->position : row.position;
   sequence.progress.came_back(advance_of(row), begin, end_of(row, result));
   roster_.publish(sequence);
@@ -242,6 +238,13 @@ void Scheduler::apply_row(Sequence& sequence, const step::StepRow& row, const st
   } else if (sequence.stop.max_tokens == 0 && row.position + row.count == sequence.known()) {
     finish(sequence, FinishReason::kLength);
   }
+}
+
+void Scheduler::end_without_token(Sequence& sequence, const step::RowResult* result) {
+  const bool is_own_fault = result != nullptr && result->ran && result->finished;
+  if (is_own_fault && result->failure) ++counters_.failed_rows;
+  finish(sequence, FinishReason::kError,
+         is_own_fault ? no_token_error(*result) : internal_error("the model gave no token for a running sequence"));
 }
 
 // What was computed again after a preemption has been reported before.
@@ -270,21 +273,17 @@ void Scheduler::give_vector(Sequence& sequence, const step::RowResult& row, cons
 
 // All but the last of the row's tokens: they are in the cache by now, and can be published.
 void Scheduler::accept_drafted(Sequence& sequence, const step::RowResult& row, const step::StepResult& step) {
-  if (row.more_count == 0) return;
-  take_token(sequence, token_of(sequence, row, step));
-  for (std::uint32_t i = 0; i + 1 < row.more_count; ++i) take_token(sequence, token_of(sequence, step.more[row.more_begin + i], step));
-}
-
-void Scheduler::take_token(Sequence& sequence, Token&& token) {
-  sequence.tokens.push_back(token.id);
-  ++counters_.generated_tokens;
-  sequence.ticket->stream().push(std::move(token));
+  take_token(sequence, row, step);
+  for (std::uint32_t i = 0; i + 1 < row.more_count; ++i) take_token(sequence, step.more[row.more_begin + i], step);
 }
 
 // The last of them, which the cache does not hold yet.
 void Scheduler::accept(Sequence& sequence, const step::RowResult& row, const step::StepResult& step) {
-  take_token(sequence, row.more_count == 0 ? token_of(sequence, row, step)
-                                           : token_of(sequence, step.more[row.more_begin + row.more_count - 1], step));
+  if (row.more_count == 0) {
+    take_token(sequence, row, step);
+  } else {
+    take_token(sequence, step.more[row.more_begin + row.more_count - 1], step);
+  }
   sequence.mirostat_mu = row.mirostat_mu;
   TokenStream& stream = sequence.ticket->stream();
   assert(row.finished || sequence.generated() < sequence.stop.max_tokens);
