@@ -1,5 +1,6 @@
 #include "app/serving/adapter_names.h"
 
+#include "app/clock.h"
 #include "app/encoder_folder.h"
 #include "app/serving/served_engine.h"
 

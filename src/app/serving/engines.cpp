@@ -1,5 +1,6 @@
 #include "app/serving/engines.h"
 
+#include "app/clock.h"
 #include "app/warm_up.h"
 #include "braid/adapters.h"
 

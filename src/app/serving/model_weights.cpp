@@ -1,5 +1,6 @@
 #include "app/serving/model_weights.h"
 
+#include "app/clock.h"
 #include "app/serving/served_engine.h"
 #include "app/serving/weight_files.h"
 #include "cache/prefix_index.h"

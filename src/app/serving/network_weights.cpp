@@ -1,6 +1,6 @@
 #include "app/serving/network_weights.h"
 
-#include "app/serving/served_engine.h"
+#include "app/clock.h"
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_awaitable.hpp>

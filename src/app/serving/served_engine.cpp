@@ -1,5 +1,6 @@
 #include "app/serving/served_engine.h"
 
+#include "app/clock.h"
 #include "app/disk_cache.h"
 #include "app/load_models.h"
 #include "app/serving/encoder_adapters.h"
