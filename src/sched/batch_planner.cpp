@@ -29,11 +29,9 @@ bool BatchPlanner::add_decodes(SequenceMap& batch, PlannedStep& step, const Draf
       continue;
     }
     std::int32_t guessed = draft_tokens_ > 0 ? drafts(sequence, step, pace) : 0;
-    if (!cover(sequence, guessed)) {
-      if (guessed == 0 || !cover(sequence, guessed = 0)) {
-        complete = false;
-        continue;
-      }
+    if (!cover(sequence, guessed) && (guessed == 0 || !cover(sequence, guessed = 0))) {
+      complete = false;
+      continue;
     }
     step.shape.add_decode(sequence.progress.least(), guessed);
     step::StepRow& row = step.plan->rows.emplace_back();
@@ -46,7 +44,7 @@ bool BatchPlanner::add_decodes(SequenceMap& batch, PlannedStep& step, const Draf
   return complete;
 }
 
-// As many as are wanted, its stream and its answer have room for, and the step.
+// Where tokens are guessed: as many as are wanted, its stream and its answer have room for, and the step.
 std::int32_t BatchPlanner::drafts(Sequence& sequence, const PlannedStep& step, const DraftPace& pace) const {
   const Speculation& wanted = sequence.request->speculation;
   if (wanted.method == DraftMethod::kOff) return 0;
