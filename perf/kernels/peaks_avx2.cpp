@@ -39,9 +39,11 @@ std::int64_t multiply_signed_avx2(std::int64_t products) {
   __m256i x = _mm256_set1_epi8(3);
   const __m256i weight = _mm256_set1_epi8(2);
   for (std::int64_t i = 0; i < products; i += kChains) {
-    __asm__ volatile("" : "+x"(x));
 #pragma GCC unroll 8
-    for (int chain = 0; chain < kChains; ++chain) sum[chain] = _mm256_dpbusd_avx_epi32(sum[chain], weight, x);
+    for (int chain = 0; chain < kChains; ++chain) {
+      __asm__ volatile("" : "+x"(x));
+      sum[chain] = _mm256_dpbusd_avx_epi32(sum[chain], weight, x);
+    }
   }
   return sum_of(sum);
 }
