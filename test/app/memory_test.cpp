@@ -5,14 +5,11 @@
 #include "app/loaded_model.h"
 #include "support/folder.h"
 
-#include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <span>
 #include <string>
-#include <sys/resource.h>
 #include <vector>
 
 namespace braid::app {
@@ -103,28 +100,6 @@ TEST(MemoryLeft, IsNotNothingWhereItCannotBeKnown) {
   EXPECT_EQ(unknown.error().message,
             "cannot find out how much memory there is: /there/is/no/such/folder/proc/meminfo: No such file or directory");
 }
-
-// In a process of its own, which may map so much more than it has: never less than it takes the limits to be for.
-void expect_limited(decltype(RLIMIT_AS) what, const char* field, const std::string& bound) {
-  std::ifstream status("/proc/self/status");
-  std::uint64_t mapped = 0;
-  for (std::string line; std::getline(status, line);)
-    if (line.starts_with(field)) mapped = std::stoull(line.substr(line.find(':') + 1)) * 1024U;
-  if (mapped == 0 || mapped > 1ULL << 40U) GTEST_SKIP() << "no " << field << " that could be limited (a sanitizer's shadow)";
-  const std::uint64_t room = std::uint64_t{512} << 20U;
-  const rlimit limit{mapped + room, RLIM_INFINITY};
-  EXPECT_EXIT(
-      {
-        ::setrlimit(what, &limit);
-        const MemoryLeft left = memory_left().value();
-        std::fprintf(stderr, "%s, %s", left.bytes > 0 && left.bytes < room ? "within it" : "not within it", left.bound.c_str());
-        std::_Exit(0);
-      },
-      testing::ExitedWithCode(0), "^within it, " + bound + "$");
-}
-
-TEST(MemoryLeft, KeepsWithinALimitOfAddressSpace) { expect_limited(RLIMIT_AS, "VmSize", "ulimit -v"); }
-TEST(MemoryLeft, KeepsWithinALimitOfData) { expect_limited(RLIMIT_DATA, "VmData", "ulimit -d"); }
 
 KvDemand demand() {
   KvDemand d;
