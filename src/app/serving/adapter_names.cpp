@@ -94,6 +94,14 @@ std::optional<AdapterEntry> give_name(std::vector<AdapterEntry>& entries, std::u
   return std::nullopt;
 }
 
+std::optional<AdapterEntry> take_entry(std::vector<AdapterEntry>& entries, std::string_view name) {
+  const auto found = std::ranges::find_if(entries, [&](const AdapterEntry& entry) { return entry.facts.name == name; });
+  if (found == entries.end()) return std::nullopt;
+  std::optional<AdapterEntry> taken = std::move(*found);
+  entries.erase(found);
+  return taken;
+}
+
 std::shared_ptr<AdaptedModel> adapted_model(std::shared_ptr<const ServedModel> base, AdapterUse use, const std::string& names,
                                             std::int64_t classes) {
   auto adapted = std::make_shared<AdaptedModel>(AdaptedModel{*base, base});

@@ -62,6 +62,9 @@ Result<AdapterFacts> facts_of(const LoadedAdapter& loaded, const std::string& na
 std::optional<AdapterEntry> give_name(std::vector<AdapterEntry>& entries, std::uint32_t& numbers, AdapterFacts& facts,
                                       std::shared_ptr<const LoadedAdapter> loaded);
 
+// Takes that of the name away; nothing: there is none.
+std::optional<AdapterEntry> take_entry(std::vector<AdapterEntry>& entries, std::string_view name);
+
 // What a request makes of its base.
 struct AdaptedModel {
   ServedModel served;

@@ -1,5 +1,6 @@
 #include "app/serving/encoder_adapters.h"
 
+#include "app/serving/background.h"
 #include "app/serving/served_engine.h"
 
 #include <algorithm>
@@ -98,29 +99,35 @@ asio::awaitable<Result<AdapterFacts>> EncoderAdapters::load(std::string name, We
   const Turns::Turn turn = co_await std::move(taking);
   if (alive.expired()) co_return gone;
   had_any_ = true;
-  const Result<NamedBefore> before = named_before(entries_, name, source, replacing.has_value());
+  Result<NamedBefore> before = named_before(entries_, name, source, replacing.has_value());
   if (!before) co_return before.error();
   const std::string expected = source.revision;
   auto making = [](WeightSource from, std::shared_ptr<const LoadedAdapter> older,
                    model::AdaptedEncoder base) -> asio::awaitable<Result<LoadedAdapter>> {
     co_return load_adapter(from, older.get(), base);
   };
-  asio::awaitable<Result<LoadedAdapter>> made = making(std::move(source), before->loaded, base_);
+  asio::awaitable<Result<LoadedAdapter>> made = making(std::move(source), std::move(before->loaded), base_);
   Result<LoadedAdapter> loaded = co_await asio::co_spawn(workers_, std::move(made), asio::use_awaitable);
   if (alive.expired()) co_return gone;
   if (!loaded) co_return loaded.error();
   Result<AdapterFacts> facts = facts_of(*loaded, name, before->path, expected);
   if (!facts) co_return facts.error();
-  const auto older = give_name(entries_, numbers_, *facts, std::make_shared<const LoadedAdapter>(std::move(*loaded)));
-  if (!older || replacing != UpdateMode::kAbort) co_return *facts;
-  std::erase_if(ended_, [](const auto& ended) { return ended.expired(); });
-  ended_.push_back(older->loaded->of_encoder);
-  end_users_of(*older->loaded->of_encoder);
+  auto older = give_name(entries_, numbers_, *facts, std::make_shared<const LoadedAdapter>(std::move(*loaded)));
+  if (!older) co_return *facts;
+  if (replacing == UpdateMode::kAbort) {
+    std::erase_if(ended_, [](const auto& ended) { return ended.expired(); });
+    ended_.push_back(older->loaded->of_encoder);
+    end_users_of(*older->loaded->of_encoder);
+  }
+  discard_on(workers_, std::move(older->loaded));
   co_return *facts;
 }
 
 Result<void> EncoderAdapters::unload(std::string_view name) {
-  if (std::erase_if(entries_, [&](const AdapterEntry& entry) { return entry.facts.name == name; }) > 0) return {};
+  if (std::optional<AdapterEntry> taken = take_entry(entries_, name)) {
+    discard_on(workers_, std::move(taken->loaded));
+    return {};
+  }
   return Error{ErrorCode::kNotFound, fmt::format("the adapter '{}' is not loaded", name), "name"};
 }
 

@@ -7,6 +7,7 @@
 #include "app/memory.h"
 #include "app/network_folder.h"
 #include "app/served_models.h"
+#include "app/serving/background.h"
 #include "model/language_model.h"
 #include "store/options.h"
 
@@ -21,8 +22,6 @@
 #include <new>
 #include <spdlog/spdlog.h>
 #include <stdexcept>
-#include <sys/resource.h>
-#include <unistd.h>
 #include <utility>
 
 namespace braid::app {
@@ -31,7 +30,6 @@ namespace asio = boost::asio;
 
 namespace {
 
-constexpr int kNice = 10;  // beside the compute threads, whose steps would wait for it otherwise
 constexpr std::chrono::milliseconds kProgressInterval{100};
 
 struct Cancelled : std::runtime_error {
@@ -90,7 +88,7 @@ std::uint64_t bytes_of(const std::string& path) {
 LoadingThread::LoadingThread(asio::io_context& loop, sched::ComputeStrand& strand, kernels::ThreadTeam& team, const ServeOptions& options,
                              WeightShelf shelf)
     : loop_(loop), strand_(strand), team_(team), options_(options), shelf_(std::move(shelf)) {
-  asio::post(thread_, [] { ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice); });
+  give_little_weight(thread_);
 }
 
 LoadingThread::~LoadingThread() { thread_.join(); }

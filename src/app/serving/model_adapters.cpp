@@ -1,5 +1,6 @@
 #include "app/serving/model_adapters.h"
 
+#include "app/serving/background.h"
 #include "model/training/tuned_layer.h"
 
 #include <algorithm>
@@ -31,7 +32,7 @@ const ModelAdapters::Entry* ModelAdapters::find(std::string_view name) const {
 void ModelAdapters::share(LoadedAdapter& loaded) const {
   const auto same = std::ranges::find(entries_, loaded.adapter->revision, [](const Entry& entry) { return entry.facts.revision; });
   if (same == entries_.end()) return;
-  loaded.adapter = same->loaded->adapter;
+  discard_on(workers_, std::exchange(loaded.adapter, same->loaded->adapter));
   loaded.copies = same->loaded->copies;
 }
 
@@ -126,14 +127,14 @@ asio::awaitable<Result<AdapterFacts>> ModelAdapters::load(std::string name, Weig
   const Turns::Turn turn = co_await std::move(taking);
   if (alive.expired()) co_return gone;
   had_any_ = true;
-  const Result<NamedBefore> before = named_before(entries_, name, source, replacing.has_value());
+  Result<NamedBefore> before = named_before(entries_, name, source, replacing.has_value());
   if (!before) co_return before.error();
   const std::string expected = source.revision;
   auto making = [](WeightSource from, std::shared_ptr<const LoadedAdapter> older, AdapterBase base,
                    std::shared_ptr<const model::Decoder> decoder) -> asio::awaitable<Result<LoadedAdapter>> {
     co_return load_adapter(from, older.get(), base, *decoder);
   };
-  asio::awaitable<Result<LoadedAdapter>> made = making(std::move(source), before->loaded, base_, revisions_.base().decoder);
+  asio::awaitable<Result<LoadedAdapter>> made = making(std::move(source), std::move(before->loaded), base_, revisions_.base().decoder);
   Result<LoadedAdapter> loaded = co_await asio::co_spawn(workers_, std::move(made), asio::use_awaitable);
   if (alive.expired()) co_return gone;
   if (!loaded) co_return loaded.error();
@@ -141,18 +142,27 @@ asio::awaitable<Result<AdapterFacts>> ModelAdapters::load(std::string name, Weig
   if (!facts) co_return facts.error();
   share(*loaded);
   revisions_.add_made(loaded->adapter);
-  const auto older = give_name(entries_, numbers_, *facts, std::make_shared<const LoadedAdapter>(std::move(*loaded)));
+  auto older = give_name(entries_, numbers_, *facts, std::make_shared<const LoadedAdapter>(std::move(*loaded)));
   if (!older) co_return *facts;
   Entry& newer = *std::ranges::find_if(entries_, [&](const Entry& entry) { return entry.facts.name == name; });
   if (older->facts.revision == newer.facts.revision) newer.name = older->name;
   tell_running(replacing.value_or(UpdateMode::kFinish), *older, newer);
+  let_go(std::move(*older));
   co_return *facts;
+}
+
+void ModelAdapters::let_go(Entry unused) const {
+  discard_on(workers_, std::move(unused.loaded));
+  discard_on(workers_, std::move(unused.of_first));
 }
 
 Result<void> ModelAdapters::unload(std::string_view name) {
   if (std::ranges::find(own_, name, &AdapterChoice::name) != own_.end())
     return invalid_argument(fmt::format("the adapter '{}' is a part of the model", name), "name");
-  if (std::erase_if(entries_, [&](const Entry& entry) { return entry.facts.name == name; }) > 0) return {};
+  if (std::optional<Entry> taken = take_entry(entries_, name)) {
+    let_go(std::move(*taken));
+    return {};
+  }
   return Error{ErrorCode::kNotFound, fmt::format("the adapter '{}' is not loaded", name), "name"};
 }
 

@@ -57,6 +57,7 @@ class ModelAdapters final : public Adapters {
   static std::vector<Entry> handed_out(const std::vector<Entry>& entries, const AdapterBase& base);
   const Entry* find(std::string_view name) const;
   void share(LoadedAdapter& loaded) const;
+  void let_go(Entry unused) const;  // elsewhere than on the loop
   void tell_running(UpdateMode mode, const Entry& older, const Entry& newer);
 
   boost::asio::thread_pool& workers_;

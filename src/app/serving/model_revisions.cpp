@@ -1,9 +1,9 @@
 #include "app/serving/model_revisions.h"
 
+#include "app/serving/background.h"
+
 #include <algorithm>
-#include <boost/asio/post.hpp>
 #include <fmt/format.h>
-#include <new>
 #include <utility>
 
 namespace braid::app {
@@ -35,13 +35,7 @@ struct ModelRevisions::State {
   Signal gone;                                               // one of them
 
   // Weights are unmapped elsewhere than on the loop, unless there is no memory to ask for that.
-  void discard(std::shared_ptr<const void> unused) const noexcept {
-    try {
-      asio::post(*workers, [unused] {});
-    } catch (const std::bad_alloc&) {
-      unused.reset();
-    }
-  }
+  void discard(std::shared_ptr<const void> unused) const noexcept { discard_on(*workers, std::move(unused)); }
   void forget_first() const {
     if (!base.revision.empty() && !in_use.contains("")) discard(model->forget_first());
   }

@@ -3,6 +3,7 @@
 #include "app/clock.h"
 #include "app/disk_cache.h"
 #include "app/load_models.h"
+#include "app/serving/background.h"
 #include "app/serving/encoder_adapters.h"
 #include "app/serving/memory_share.h"
 #include "app/serving/model_adapters.h"
@@ -224,7 +225,7 @@ class LanguageEngine final : public ServedEngine {
 
   asio::io_context& loop_;
   LoadedModel model_;
-  Worker adapter_worker_ = std::make_unique<asio::thread_pool>(1);
+  Worker adapter_worker_ = background_worker();
   std::int32_t blocks_ = model_.kv.blocks;  // that the pool has now
   const std::int32_t least_blocks_;
   const RunningRequests running_{
@@ -311,7 +312,7 @@ class EncoderEngine final : public ServedEngine {
   };
 
   LoadedEncoder model_;
-  Worker adapter_worker_ = std::make_unique<asio::thread_pool>(1);
+  Worker adapter_worker_ = background_worker();
   std::unique_ptr<sched::EncodingEngine> engine_;
   std::unique_ptr<EncoderAdapters> adapters_ = std::make_unique<EncoderAdapters>(
       *adapter_worker_,
