@@ -298,6 +298,7 @@ std::optional<Error> read_checked(TensorReader& reader, const files::GgufFile& f
 void tie_output(Weights& weights) {
   weights.output = weights.embedding;
   weights.output.number = weights.matrices;
+  weights.is_tied = true;
 }
 
 }  // namespace

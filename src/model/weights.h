@@ -156,7 +156,8 @@ struct Weights {
   LayerInputsWeights layer_inputs;                      // or none
   std::vector<LinearWeights> stream_begin, stream_end;  // [streams - 1], or none
   kernels::PackedMatrix output;                         // the same matrix where the file ties them
-  std::vector<float> output_bias;                       // [vocab], or empty
+  bool is_tied = false;
+  std::vector<float> output_bias;  // [vocab], or empty
   NormWeights output_norm;
   std::vector<std::vector<float>> rope_divisors;       // of each rotary table one for each rotated pair, or empty
   std::vector<std::vector<float>> stretched_divisors;  // likewise, of long sequences, where the context that is served has such

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -23,7 +24,8 @@ struct MatrixImage {
   std::uint32_t half = 0;
   std::uint32_t own_type = 0;
   std::uint32_t own_number = 0;
-  std::uint32_t reserved = 0;
+  std::uint32_t tokens = 0;
+  std::uint64_t rows = 0;  // values of theirs
 };
 
 struct NormImage {
@@ -37,10 +39,13 @@ struct AdapterImage {
   std::vector<MatrixImage> matrices = {};
   std::vector<std::int32_t> norm_place = {};
   std::vector<NormImage> norms = {};
-  std::vector<float> values = {};  // magnitudes and biases of all, then those of norms
-  std::uint64_t bytes = 0;         // of the storage, which follows
+  std::vector<float> values = {};  // magnitudes, biases and tokens' rows of all, then those of norms
+  std::vector<std::int32_t> tokens = {};
+  std::uint64_t bytes = 0;  // of the storage, which follows
 
-  void each(auto& use) { use(number), use(widest), use(place), use(matrices), use(norm_place), use(norms), use(values), use(bytes); }
+  void each(auto& use) {
+    use(number), use(widest), use(place), use(matrices), use(norm_place), use(norms), use(values), use(tokens), use(bytes);
+  }
 };
 
 MatrixImage image_of(const model::AdaptedMatrix& matrix, const std::byte* storage) {
@@ -60,14 +65,16 @@ MatrixImage image_of(const model::AdaptedMatrix& matrix, const std::byte* storag
           .scale = factors.scale,
           .half = factors.half ? 1U : 0U,
           .own_type = static_cast<std::uint32_t>(matrix.replacement.type),
-          .own_number = matrix.replacement.number};
+          .own_number = matrix.replacement.number,
+          .tokens = static_cast<std::uint32_t>(matrix.tokens.size()),
+          .rows = matrix.rows.size()};
 }
 
 // Builds an adapter of its image, and looks that nothing points out of it.
 class AdapterReader {
  public:
   AdapterReader(const AdapterImage& image, std::span<const std::byte> storage, const kernels::KernelTable& table)
-      : image_(image), bytes_(storage.size()), table_(table), values_(image.values) {}
+      : image_(image), bytes_(storage.size()), table_(table), values_(image.values), tokens_(image.tokens) {}
 
   Result<std::shared_ptr<const model::Adapter>> build(std::span<const std::byte> storage) {
     auto mapping = files::Mapping::reserve(std::max<std::size_t>(1, bytes_), "an adapter");
@@ -92,7 +99,7 @@ class AdapterReader {
     const auto are_places = [](const std::vector<std::int32_t>& places, std::size_t count) {
       return std::ranges::all_of(places, [count](std::int32_t at) { return at >= -1 && at < static_cast<std::int32_t>(count); });
     };
-    is_sound_ = is_sound_ && values_.empty() && are_places(image_.place, image_.matrices.size()) &&
+    is_sound_ = is_sound_ && values_.empty() && tokens_.empty() && are_places(image_.place, image_.matrices.size()) &&
                 are_places(image_.norm_place, image_.norms.size());
     if (!is_sound_) return Error{ErrorCode::kInternal, "an adapter came in a form that is not understood", {}};
     return std::shared_ptr<const model::Adapter>(std::move(adapter));
@@ -102,6 +109,8 @@ class AdapterReader {
   void read(const MatrixImage& one, const std::byte* storage, model::AdaptedMatrix& matrix) {
     matrix.magnitude = take(one.magnitudes);
     matrix.bias = take(one.biases);
+    matrix.rows = take(one.rows);
+    take_tokens(one.tokens, matrix);
     if (one.rank != 0) {
       model::LowRankFactors& factors = matrix.low_rank;
       factors = {.rank = one.rank,
@@ -124,6 +133,19 @@ class AdapterReader {
         .type = type, .outputs = one.own_outputs, .inputs = one.own_inputs, .data = storage + one.own_data, .number = one.own_number};
   }
 
+  // In ascending order; of a head's rows there is a place for what each gives.
+  void take_tokens(std::uint32_t count, model::AdaptedMatrix& matrix) {
+    is_sound_ = is_sound_ && count <= tokens_.size() && (count == 0) == matrix.rows.empty();
+    if (!is_sound_ || count == 0) return;
+    matrix.tokens.assign(tokens_.begin(), tokens_.begin() + count);
+    tokens_ = tokens_.subspan(count);
+    const std::int64_t stride = kernels::whole_column_groups(count);
+    const bool has_place = stride <= image_.widest && matrix.rows.size() % static_cast<std::size_t>(stride) == 0;
+    is_sound_ = matrix.tokens.front() >= 0 &&
+                std::ranges::adjacent_find(matrix.tokens, std::ranges::greater_equal()) == matrix.tokens.end() &&
+                (has_place || matrix.rows.size() % count == 0);
+  }
+
   std::vector<float> take(std::uint64_t count) {
     is_sound_ = is_sound_ && count <= values_.size();
     if (!is_sound_) return {};
@@ -141,7 +163,8 @@ class AdapterReader {
   const AdapterImage& image_;
   const std::size_t bytes_;
   const kernels::KernelTable& table_;
-  std::span<const float> values_;  // that nobody has taken yet
+  std::span<const float> values_;  // that nobody has taken yet, and likewise
+  std::span<const std::int32_t> tokens_;
   bool is_sound_ = true;
 };
 
@@ -157,6 +180,8 @@ void write_adapter(std::uint64_t number, const model::Adapter& adapter, Bytes& o
     image.matrices.push_back(image_of(matrix, adapter.storage.data()));
     image.values.insert(image.values.end(), matrix.magnitude.begin(), matrix.magnitude.end());
     image.values.insert(image.values.end(), matrix.bias.begin(), matrix.bias.end());
+    image.values.insert(image.values.end(), matrix.rows.begin(), matrix.rows.end());
+    image.tokens.insert(image.tokens.end(), matrix.tokens.begin(), matrix.tokens.end());
   }
   for (const model::NormWeights& norm : adapter.norms) {
     image.norms.push_back({.weights = norm.weight.size(), .biases = norm.bias.size()});

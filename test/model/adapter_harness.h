@@ -64,8 +64,7 @@ inline bool is_adapted(const std::string& name, const files::SafeTensor& tensor)
 
 // Weights or biases of a norm, of a layer or of the model.
 inline bool is_of_norm(const std::string& name, const files::SafeTensor& tensor) {
-  return (name.ends_with(".weight") || name.ends_with(".bias")) && tensor.shape.size() <= 2 && has_any(name, {"norm", "ln_"}) &&
-         !has_any(name, {"norms.", "mixer.norm", "mamba.norm"});
+  return (name.ends_with(".weight") || name.ends_with(".bias")) && tensor.shape.size() <= 2 && has_any(name, {"norm", "ln_"});
 }
 
 inline std::shared_ptr<const Adapter> adapter_of(const std::string& path, LanguageModel& model, const std::string& base,

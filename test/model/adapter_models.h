@@ -122,8 +122,8 @@ inline std::shared_ptr<const AdapterSet> only(std::shared_ptr<const Adapter> ada
   return std::make_shared<AdapterSet>(std::vector<AdapterSet::Part>{{std::move(adapter), scale}});
 }
 
-// Of every layer of a model, made of random numbers: of float32 or bf16, with magnitudes or without, or with every other matrix and all norms
-// whole.
+// Of every layer of a model, made of random numbers: of float32 or bf16, with magnitudes or without, or with every other matrix, all norms and
+// some tokens' rows whole.
 struct RandomAdapter {
   std::uint32_t seed = 1;
   std::int64_t rank = 4;
@@ -159,6 +159,11 @@ struct RandomAdapter {
       matrix.scale = 0.5F;
       if (whole && is_product && stored.matrices.size() % 2 == 0) {
         matrix.replacement = tensor({outputs, inputs}, 0.0F, 1.0F / std::sqrt(static_cast<float>(inputs)), false);
+        continue;
+      }
+      if (whole && !is_product) {
+        matrix.rows = tensor({3, base.shape.inputs}, 0.0F, 0.3F, half);
+        matrix.tokens = {7, static_cast<std::int32_t>(base.shape.outputs) - 1, 5};
         continue;
       }
       matrix.down = tensor({rank, inputs}, 0.0F, is_product ? 1.0F / std::sqrt(static_cast<float>(inputs)) : 0.2F, half);

@@ -212,6 +212,29 @@ TEST_F(WholeWeights, SayWhatDoesNotFit) {
   EXPECT_THAT(fault(base_.path()), HasSubstr("input_layernorm.lora_A.weight: blk.1.attn_norm of the base is a norm, which has no matrix"));
 }
 
+class WholeNormsOfHeads : public WholeWeights {
+ protected:
+  WholeNormsOfHeads() : WholeWeights("stablelm-parallel") {}
+};
+
+TEST_F(WholeNormsOfHeads, AreThereOfAllHeads) {
+  const std::string norms = "model.layers.0.self_attn.q_layernorm.norms.";
+  save(norms + "0.weight");
+  EXPECT_THAT(fault(base_.path()), HasSubstr(norms + "1.weight: is missing; base_model.model." + norms + "0.weight is there"));
+  for (int head = 1; base_.tensors().contains(norms + std::to_string(head) + ".weight"); ++head)
+    save(norms + std::to_string(head) + ".weight");
+  EXPECT_EQ(fault(base_.path()), "");
+  EXPECT_EQ(fault(""), "");
+  tensors_.add("base_model.model." + norms + "1.bias", random_values(random_, {8}, 1.0F));
+  EXPECT_THAT(fault(base_.path()), HasSubstr("norms.1.bias: blk.0.attn_q_norm of the base is a norm without a bias"));
+  tensors_.remove("base_model.model." + norms + "1.bias");
+  tensors_.add("base_model.model." + norms + "1.weight", random_values(random_, {3}, 1.0F));
+  EXPECT_THAT(fault(base_.path()), HasSubstr("norms.1.weight: is not as many weights as the other heads' norms"));
+  tensors_.add("base_model.model." + norms + "1.weight", values_of(base_.tensors().at(norms + "1.weight")));
+  tensors_.add("base_model.model." + norms + "64.weight", values_of(base_.tensors().at(norms + "1.weight")));
+  EXPECT_THAT(fault(base_.path()), HasSubstr("norms.64.weight: is of no head"));
+}
+
 // Every norm that is computed with has a number of its own, under which an adapter may have another.
 TEST(ModelNorms, AreAllFound) {
   for (const std::string& name : adapted_families()) {

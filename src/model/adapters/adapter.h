@@ -45,6 +45,9 @@ struct AdaptedMatrix {
   std::vector<float> magnitude;       // [outputs] (DoRA, Liu et al. 2024), what the rows of the sum are multiplied by; empty: ones
   std::vector<float> bias;            // [outputs], what is added to the model's own; empty: zeros
   kernels::PackedMatrix replacement;  // no inputs: none
+  // Of some tokens' rows of an embedding or a head, in ascending order; nothing else is there then.
+  std::vector<std::int32_t> tokens;
+  std::vector<float> rows;  // of an embedding [tokens, inputs], of a head [inputs, whole_column_groups(tokens)]
 };
 
 // A revision of an adapter. Immutable; any thread.
@@ -69,8 +72,9 @@ struct Adapter {
   }
   // Whether its parts can be taken in a share only, or beside those of others.
   bool is_linear() const {
-    return head.classes() == 0 && norms.empty() &&
-           std::ranges::all_of(matrices, [](const AdaptedMatrix& m) { return m.magnitude.empty() && m.replacement.inputs == 0; });
+    return head.classes() == 0 && norms.empty() && std::ranges::all_of(matrices, [](const AdaptedMatrix& m) {
+             return m.magnitude.empty() && m.replacement.inputs == 0 && m.tokens.empty();
+           });
   }
 
  private:

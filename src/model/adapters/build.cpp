@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -90,10 +91,18 @@ class AdapterBuilder {
       pairs_.push_back({&stored, &base});
       any = true;
     }
+    if (!stored.rows.empty() && stored.name == model.input.name && weights_.is_tied) find_tied(stored, model, all);
     const bool is_read = std::ranges::find(model.unused, stored.name + ".weight") == model.unused.end();
     if (!any && is_read)  // keys and values of layers that read those of others, say, change nothing
       fail(ErrorCode::kUnsupported, stored.said_by(),
            fmt::format("the base has no matrix or norm {} that an adapter can change", stored.name));
+  }
+
+  // The head that is the embedding has the same rows, unless it is said to have others.
+  void find_tied(const StoredMatrix& stored, const ModelShape& model, const std::vector<ModelMatrix>& all) {
+    if (std::ranges::any_of(stored_.matrices, [&](const StoredMatrix& other) { return other.name == model.output.name; })) return;
+    for (const ModelMatrix& base : all)
+      if (base.role == Role::kOutput) pairs_.push_back({&stored, &base});
   }
 
   // False: there is none of the name.
@@ -161,6 +170,7 @@ class AdapterBuilder {
 
   void check(const AdaptedPair& pair) {
     const StoredMatrix& stored = *pair.stored;
+    if (!stored.rows.empty()) return check_rows(pair);
     if (stored.down.empty() != stored.up.empty())
       return fail(ErrorCode::kBadFile, stored.said_by(), "is one of two; the other one is missing");
     if (!stored.order.empty() && std::cmp_not_equal(stored.order.size(), pair.rows()))
@@ -187,6 +197,21 @@ class AdapterBuilder {
     const std::int64_t whole = pair.is_table() ? pair.base->shape.outputs : rows;
     const std::int64_t each = pair.is_table() ? pair.base->shape.inputs : pair.columns();
     stored.lies_turned ? expect_shape(stored.replacement, {each, whole}, pair) : expect_shape(stored.replacement, {whole, each}, pair);
+  }
+
+  void check_rows(const AdaptedPair& pair) {
+    const StoredMatrix& stored = *pair.stored;
+    expect_shape(stored.rows, {std::ssize(stored.tokens), pair.base->shape.inputs}, pair);
+    // What they give of each row is put aside beside what comes down of other matrices.
+    if (!pair.is_table() && stored.tokens.size() > LowRankFactors::kMostRank)
+      fail(ErrorCode::kUnsupported, stored.rows.name,
+           fmt::format("has {} rows of a head, expected at most {}", stored.tokens.size(), LowRankFactors::kMostRank));
+    for (const std::int32_t token : stored.tokens)
+      if (token >= pair.base->shape.outputs)
+        fail(ErrorCode::kBadFile, stored.rows.name,
+             fmt::format("is of the token {}, and the base has {}", token, pair.base->shape.outputs));
+    if (pair.base->bias != nullptr && !pair.base->bias->empty())
+      fail(ErrorCode::kUnsupported, stored.rows.name, "is of a head that has biases, which this build does not take");
   }
 
   static std::int64_t whole_rows_of(const StoredMatrix& stored) {
@@ -243,6 +268,7 @@ class AdapterBuilder {
     if (place >= 0) return fail(ErrorCode::kBadFile, pair.stored->said_by(), "another tensor is about the same matrix of the base");
     place = static_cast<std::int32_t>(adapter_->matrices.size());
     AdaptedMatrix& matrix = adapter_->matrices.emplace_back();
+    if (!pair.stored->rows.empty()) return fill_rows(pair, matrix);
     if (pair.rank() > 0) {
       fill_factors(pair, matrix.low_rank);
       adapter_->parameters += pair.rank() * (pair.inputs() + pair.outputs());
@@ -330,6 +356,26 @@ class AdapterBuilder {
       if (!whole.empty()) bias[at] = whole[row] * pair.factor(output) - (base.empty() ? 0.0F : base[at]);
       if (!added.empty()) bias[at] += stored.scale * added[row] * pair.factor(output);
     }
+  }
+
+  void fill_rows(const AdaptedPair& pair, AdaptedMatrix& matrix) {
+    const StoredMatrix& stored = *pair.stored;
+    const std::int64_t count = std::ssize(stored.tokens), inputs = pair.base->shape.inputs;
+    std::vector<std::int64_t> order(stored.tokens.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::sort(order, {}, [&](std::int64_t i) { return stored.tokens[static_cast<std::size_t>(i)]; });
+    const std::int64_t stride = pair.is_table() ? inputs : kernels::whole_column_groups(count);
+    matrix.rows.resize(static_cast<std::size_t>(pair.is_table() ? count * inputs : inputs * stride));
+    std::vector<float> row(static_cast<std::size_t>(inputs));
+    for (std::int64_t to = 0; to < count; ++to) {
+      const std::int64_t from = order[static_cast<std::size_t>(to)];
+      matrix.tokens.push_back(stored.tokens[static_cast<std::size_t>(from)]);
+      stored.rows.read_row(from, row.data());
+      for (std::int64_t i = 0; i < inputs; ++i)
+        matrix.rows[static_cast<std::size_t>(pair.is_table() ? to * stride + i : i * stride + to)] = row[static_cast<std::size_t>(i)];
+    }
+    adapter_->parameters += count * inputs;
+    if (!pair.is_table()) adapter_->widest = std::max(adapter_->widest, stride);
   }
 
   // What is divided by norms of the base's weights is left as lengths where these are not here.

@@ -88,6 +88,8 @@ class GgufAdapterReader {
       matrix.turned = name == embedding_;
       matrix.down = matrix_of(*pair.down, i, count);
       matrix.up = matrix_of(*pair.up, i, count);
+      for (const StoredTensor* tensor : {&matrix.down, &matrix.up})
+        if (!tensor->is_finite()) return fail(ErrorCode::kBadFile, tensor->name, "holds a value that is infinite or no number");
     }
   }
 

@@ -140,6 +140,7 @@ void LowRank::down(const AdapterSet& set, std::uint32_t number, std::span<const 
   std::int64_t at = 0;
   for (const AdapterSet::Part& part : set.parts) {
     const AdaptedMatrix* matrix = part.adapter->find(number);
+    if (matrix != nullptr && !matrix->tokens.empty()) own_tokens(*matrix, rows);
     if (matrix == nullptr || matrix->low_rank.rank == 0) continue;
     const LowRankFactors& factors = matrix->low_rank;
     kernels::ColumnSumsArgs args{.weights = factors.down, .half = factors.half, .rows = factors.inputs, .stride = factors.down_stride};
@@ -156,6 +157,19 @@ void LowRank::down(const AdapterSet& set, std::uint32_t number, std::span<const 
       std::transform(row.to + at, row.to + at + factors.rank, row.to + at, [scale](float t) { return t * scale; });
     at += part.adapter->widest;
   }
+}
+
+// What a head's own rows give, which is put in the place of what the base's gave.
+void LowRank::own_tokens(const AdaptedMatrix& head, std::span<const Row> rows) const {
+  const std::int64_t stride = kernels::whole_column_groups(std::ssize(head.tokens));
+  kernels::ColumnSumsArgs args{
+      .weights = reinterpret_cast<const std::byte*>(head.rows.data()), .rows = std::ssize(head.rows) / stride, .stride = stride};
+  args.count = static_cast<std::int64_t>(rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    args.x[i] = rows[i].from;
+    args.out[i] = rows[i].to;
+  }
+  table_.column_sums(args, 0, stride);
 }
 
 void LowRank::up(const AdapterSet& set, std::uint32_t number, std::span<const Row> rows, std::int64_t begin, std::int64_t end,
@@ -186,6 +200,9 @@ void LowRank::up(const AdapterSet& set, std::uint32_t number, std::span<const Ro
       at += part.adapter->widest;
     }
     for (const Row& row : rows) {
+      const std::vector<std::int32_t>& tokens = matrix->tokens;
+      for (auto token = std::ranges::lower_bound(tokens, begin); token != tokens.end() && *token < end; ++token)
+        row.to[*token] = row.from[token - tokens.begin()];
       for (std::int64_t i = begin; !matrix->magnitude.empty() && i < end; ++i) row.to[i] *= matrix->magnitude[static_cast<std::size_t>(i)];
       for (std::int64_t i = begin; !matrix->bias.empty() && i < end; ++i)
         row.to[i] += part.scale * matrix->bias[static_cast<std::size_t>(i)];
@@ -197,6 +214,9 @@ void LowRank::embed(const AdapterSet& set, const kernels::PackedMatrix& embeddin
   if (const kernels::PackedMatrix* own = replacement(&set, embedding)) table_.unpack_row(*own, token, out);
   for (const AdapterSet::Part& part : set.parts) {
     const AdaptedMatrix* matrix = part.adapter->find(embedding.number);
+    if (matrix != nullptr)
+      if (const auto own = std::ranges::lower_bound(matrix->tokens, token); own != matrix->tokens.end() && *own == token)
+        std::copy_n(matrix->rows.begin() + (own - matrix->tokens.begin()) * embedding.inputs, embedding.inputs, out);
     if (matrix == nullptr || matrix->low_rank.rank == 0) continue;
     const LowRankFactors& factors = matrix->low_rank;
     const std::byte* row = factors.down + static_cast<std::size_t>(token * factors.down_stride) * factors.value_bytes();

@@ -62,6 +62,7 @@ class LowRank {
   static const kernels::PackedMatrix* replacement(const AdapterSet* set, const kernels::PackedMatrix& weights);
 
  private:
+  void own_tokens(const AdaptedMatrix& head, std::span<const Row> rows) const;
   static bool puts_aside(const AdapterSet* set, const Product& product);
 
   const kernels::KernelTable& table_;

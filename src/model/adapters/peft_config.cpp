@@ -4,6 +4,8 @@
 #include <cctype>
 #include <cmath>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <limits>
 #include <optional>
 #include <regex>
 #include <simdjson.h>
@@ -16,17 +18,15 @@ using simdjson::dom::element;
 constexpr std::size_t kMostPatterns = 4096;
 constexpr std::size_t kMostPatternLength = 512;
 constexpr double kMostRank = 1 << 20;
+constexpr std::size_t kMostTokens = 1 << 20;
 
 // What would change the sum, unless it is false, null, 0 or empty.
-constexpr std::string_view kUnknownKinds[] = {"alora_invocation_tokens",
-                                              "trainable_token_indices",
-                                              "layer_replication",
-                                              "use_qalora",
-                                              "arrow_config",
-                                              "use_bdlora",
-                                              "velora_config",
-                                              "kasa_config",
-                                              "monteclora_config"};
+constexpr std::string_view kUnknownKinds[] = {
+    "alora_invocation_tokens", "layer_replication", "use_qalora",       "arrow_config", "use_bdlora",
+    "velora_config",           "kasa_config",       "monteclora_config"};
+
+// Parameters that are matrices, or one for each expert, in the order in which modules have them.
+constexpr std::string_view kKnownParameters[] = {"weight", "gate_up_proj", "up_proj", "down_proj"};
 
 constexpr std::string_view kBeginningsBesideTheBase[] = {"gaussian", "eva", "orthogonal"};
 constexpr std::string_view kBeginningsInTheBase[] = {"pissa", "olora", "corda", "loftq", "lora_ga"};
@@ -172,8 +172,47 @@ class PeftReader {
     for (const element entry : array) {
       std::string_view name;
       if (entry.get(name) != simdjson::SUCCESS) return fail(ErrorCode::kBadFile, "'target_parameters' holds what is no name");
+      if (std::ranges::find(kKnownParameters, name.substr(name.rfind('.') + 1)) == std::end(kKnownParameters))
+        return fail(ErrorCode::kUnsupported, fmt::format("'target_parameters' has '{}', expected the name of a parameter {}", name,
+                                                         fmt::join(kKnownParameters, ", ")));
       config.parameters.emplace_back(name);
+      if (name.find_first_of("0123456789") != std::string_view::npos) config.all_layers = false;  // a layer's own
     }
+    std::string_view version;
+    const auto written_by = find("peft_version");  // which PEFT says from 0.18 on
+    const bool says = written_by && written_by->get(version) == simdjson::SUCCESS;
+    config.has_inputs_first = !says || version.starts_with("0.18.");
+  }
+
+  std::vector<std::int32_t> read_tokens(const element& value) {
+    simdjson::dom::array array;
+    std::vector<std::int32_t> tokens;
+    if (value.get(array) != simdjson::SUCCESS || array.size() > kMostTokens) {
+      fail(ErrorCode::kBadFile, fmt::format("'trainable_token_indices' is no list of at most {} tokens", kMostTokens));
+      return tokens;
+    }
+    for (const element entry : array) {
+      std::int64_t token = 0;
+      if (entry.get(token) != simdjson::SUCCESS || token < 0 || token > std::numeric_limits<std::int32_t>::max())
+        fail(ErrorCode::kBadFile, fmt::format("'trainable_token_indices' has {}, which is no token", simdjson::minify(entry)));
+      tokens.push_back(static_cast<std::int32_t>(token));
+    }
+    std::vector<std::int32_t> sorted = tokens;
+    std::ranges::sort(sorted);
+    if (const auto twice = std::ranges::adjacent_find(sorted); twice != sorted.end())
+      fail(ErrorCode::kBadFile, fmt::format("'trainable_token_indices' has {} twice", *twice));
+    return tokens;
+  }
+
+  void read_token_rows() {
+    const auto value = find("trainable_token_indices");
+    if (!value || is_off(*value)) return;
+    simdjson::dom::object object;
+    if (value->get(object) != simdjson::SUCCESS) {
+      config.tokens.emplace_back("", read_tokens(*value));
+      return;
+    }
+    for (const auto& [layer, tokens] : object) config.tokens.emplace_back(layer, read_tokens(tokens));
   }
 
   void read() {
@@ -189,6 +228,7 @@ class PeftReader {
     read_targets();
     read_beginning();
     read_parameters();
+    read_token_rows();
     for (const std::string_view key : kUnknownKinds)
       if (const auto value = find(key); value && !is_off(*value))
         fail(ErrorCode::kUnsupported, fmt::format("'{}' is set, which this build cannot compute", key));
@@ -224,11 +264,19 @@ std::int32_t PeftConfig::rank_of(std::string_view module) const {
 
 double PeftConfig::alpha_of(std::string_view module) const { return of_pattern(alpha_pattern, module, alpha); }
 
-bool PeftConfig::adapts_parameter_of(std::string_view module) const {
-  return std::ranges::any_of(parameters, [&](const std::string& name) {
-    const std::size_t dot = name.rfind('.');
-    return dot != std::string::npos && ends_in(module, std::string_view(name).substr(0, dot));
-  });
+std::vector<std::string_view> PeftConfig::parameters_of(std::string_view module) const {
+  std::vector<std::string_view> found;
+  for (const std::string_view known : kKnownParameters) {
+    if (known != "weight" && !ends_in(module, "experts")) continue;
+    if (std::ranges::any_of(parameters, [&](const std::string& name) { return ends_in(fmt::format("{}.{}", module, known), name); }))
+      found.insert(found.begin(), known);
+  }
+  return found;
+}
+
+const std::vector<std::int32_t>* PeftConfig::tokens_of(std::string_view module) const {
+  const auto found = std::ranges::find_if(tokens, [&](const auto& entry) { return entry.first.empty() || ends_in(module, entry.first); });
+  return found == tokens.end() ? nullptr : &found->second;
 }
 
 float PeftConfig::scale_of(std::string_view module, std::int32_t its_rank) const {

@@ -18,8 +18,12 @@ struct PeftConfig {
   bool by_root = false;                                                     // rsLoRA (Kalajdzievski 2023): alpha / sqrt(rank)
   bool magnitudes = false;                                                  // DoRA
   std::vector<std::pair<std::string, double>> rank_pattern, alpha_pattern;  // regular expressions of modules, in their order
-  std::vector<std::string> parameters;  // that are adapted, of modules that are no layers (target_parameters)
-  bool all_layers = false;              // what is adapted in one layer is in all that have it
+  std::vector<std::string> parameters;  // that are adapted by their names instead of their modules' (target_parameters)
+  // Of which tokens an embedding has rows of its own (trainable_token_indices), by its module; without a name it is that of what is read.
+  std::vector<std::pair<std::string, std::vector<std::int32_t>>> tokens;
+  // Of parameters that hold outputs as rows: PEFT below 0.19 takes these for inputs.
+  bool has_inputs_first = false;
+  bool all_layers = false;  // what is adapted in one layer is in all that have it
 
   // kBadFile; kUnsupported: something is set that changes the sum and that this build lacks. The message names the key.
   static Result<PeftConfig> parse(const std::string& text, std::string path);
@@ -27,8 +31,10 @@ struct PeftConfig {
   // As the patterns have them for a module of the base ("model.layers.0.self_attn.q_proj").
   std::int32_t rank_of(std::string_view module) const;
   double alpha_of(std::string_view module) const;
-  // Whether one of its parameters is adapted, instead of its matrix.
-  bool adapts_parameter_of(std::string_view module) const;
+  // Which of a module's parameters are adapted, those of outer wrappers first, as PEFT nests them.
+  std::vector<std::string_view> parameters_of(std::string_view module) const;
+  // Null: it is not said of this embedding.
+  const std::vector<std::int32_t>* tokens_of(std::string_view module) const;
   // What the product of a module's matrices of this rank is multiplied by.
   float scale_of(std::string_view module, std::int32_t its_rank) const;
 };

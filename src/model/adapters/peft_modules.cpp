@@ -1,10 +1,12 @@
 #include "model/adapters/peft_modules.h"
 
 #include "files/safetensors.h"
+#include "model/adapters/peft_experts.h"
 
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -14,15 +16,16 @@ namespace {
 
 using kernels::WeightType;
 
-enum class Part { kDown, kUp, kUpBias, kTableDown, kTableUp, kMagnitude, kWeight, kBias };
+enum class Part { kDown, kUp, kUpBias, kTableDown, kTableUp, kMagnitude, kRows, kWeight, kBias };
 
-constexpr std::array<std::pair<std::string_view, Part>, 8> kPeftParts = {{
+constexpr std::array<std::pair<std::string_view, Part>, 9> kPeftParts = {{
     {".lora_A.weight", Part::kDown},
     {".lora_B.weight", Part::kUp},
     {".lora_B.bias", Part::kUpBias},
     {".lora_embedding_A", Part::kTableDown},
     {".lora_embedding_B", Part::kTableUp},
     {".lora_magnitude_vector", Part::kMagnitude},
+    {".token_adapter.trainable_tokens_delta", Part::kRows},
     {".weight", Part::kWeight},
     {".bias", Part::kBias},
 }};
@@ -61,16 +64,18 @@ class ModuleReader {
     if (plain.find(".original_module.") != std::string::npos) return;  // the base's own, beside what was saved
     const auto part = std::ranges::find_if(kPeftParts, [&](const auto& known) { return plain.ends_with(known.first); });
     if (part == kPeftParts.end()) return fail(ErrorCode::kUnsupported, name, "is no part of a LoRA that this build knows");
-    const std::string name_of_module = plain.substr(0, plain.size() - part->first.size());
-    if (config_.adapts_parameter_of(name_of_module))
-      return fail(ErrorCode::kUnsupported, name,
-                  "adapts a parameter that is no layer's matrix (target_parameters), which this build cannot compute");
+    std::string name_of_module = plain.substr(0, plain.size() - part->first.size());
+    const std::optional<std::string> parameter = parameter_of(name, name_of_module);
+    if (!parameter) return fail(ErrorCode::kBadFile, name, "is about no parameter that 'target_parameters' has");
+    if (is_of_experts(name_of_module, *parameter)) name_of_module += "." + *parameter;
     const auto type = type_of(tensor.dtype);
     if (!type) return fail(ErrorCode::kUnsupported, name, fmt::format("found type {}, expected F32, F16 or BF16", tensor.dtype));
     StoredTensor stored{.name = name, .type = *type, .shape = tensor.shape, .bytes = tensor.bytes};
     if (part->second == Part::kMagnitude || part->second == Part::kBias) std::erase(stored.shape, 1);
     if (stored.shape.empty()) stored.shape = {1};
+    if (!stored.is_finite()) return fail(ErrorCode::kBadFile, name, "holds a value that is infinite or no number");
     PeftModule& module = modules_[name_of_module];
+    module.parameter = *parameter;
     if (StoredTensor& place = place_of(module, part->second); place.empty()) {
       place = std::move(stored);
     } else {
@@ -86,6 +91,16 @@ class ModuleReader {
  private:
   void fail(ErrorCode code, const std::string& tensor, const std::string& what) {
     if (!error) error = Error{code, fmt::format("{}: tensor {}: {}", config_.path, tensor, what), {}};
+  }
+
+  // Of a module with several the wrappers stand one within the other, and names say how deep. Empty: it is the module that is adapted.
+  std::optional<std::string> parameter_of(const std::string& tensor, const std::string& module) const {
+    const std::vector<std::string_view> all = config_.parameters_of(module);
+    if (all.empty()) return "";
+    constexpr std::string_view kWithin = ".base_layer";
+    std::size_t depth = 0;
+    for (std::size_t at = tensor.find(kWithin); at != std::string::npos; at = tensor.find(kWithin, at + 1)) ++depth;
+    return depth < all.size() ? std::optional(std::string(all[depth])) : std::nullopt;
   }
 
   static StoredTensor& place_of(PeftModule& module, Part part) {
@@ -105,6 +120,8 @@ class ModuleReader {
         return stored.up_bias;
       case Part::kMagnitude:
         return stored.magnitude;
+      case Part::kRows:
+        return stored.rows;
       case Part::kWeight:
         return stored.replacement;
       case Part::kBias:
@@ -113,8 +130,24 @@ class ModuleReader {
     return stored.bias;
   }
 
+  // Of an embedding or a head nothing else is said where some of its rows are others.
+  void complete_rows(const std::string& name, StoredMatrix& stored) {
+    const std::vector<std::int32_t>* tokens = config_.tokens_of(name);
+    if (tokens == nullptr)
+      return fail(ErrorCode::kBadFile, stored.rows.name, "is there, and 'trainable_token_indices' does not say of which tokens");
+    if (stored.rows.shape.size() != 2 || std::cmp_not_equal(stored.rows.shape.front(), tokens->size()))
+      return fail(ErrorCode::kBadFile, stored.rows.name,
+                  fmt::format("found shape [{}], expected a row for each of {} tokens of 'trainable_token_indices'",
+                              fmt::join(stored.rows.shape, ", "), tokens->size()));
+    for (const StoredTensor* other : {&stored.down, &stored.up, &stored.bias, &stored.replacement})
+      if (!other->empty())
+        return fail(ErrorCode::kUnsupported, other->name, fmt::format("is about the same matrix as {}", stored.rows.name));
+    stored.tokens = *tokens;
+  }
+
   void complete(const std::string& name, PeftModule& module) {
     StoredMatrix& stored = module.stored;
+    if (!stored.rows.empty()) return complete_rows(name, stored);
     const auto missing = [&](std::string_view part) {
       fail(ErrorCode::kBadFile, fmt::format("{}{}", name, part), fmt::format("is missing; {} is there", stored.said_by()));
     };
@@ -127,10 +160,14 @@ class ModuleReader {
       if (matrix->shape.size() != 2)
         return fail(ErrorCode::kUnsupported, matrix->name,
                     fmt::format("has {} dimensions; this build adapts matrices only", matrix->shape.size()));
+    const std::string pattern_name = module.parameter == "weight" && !name.ends_with(".weight") ? name + ".weight" : name;
+    const std::int32_t said = config_.rank_of(pattern_name);
+    stored.scale = config_.scale_of(pattern_name, said);
+    // All experts' columns lie in one matrix, which part_experts() looks at.
+    const bool is_joined = !module.parameter.empty() && is_of_experts(name.substr(0, name.rfind('.')), module.parameter);
     const auto rank = static_cast<std::int32_t>(std::min<std::int64_t>(stored.up.columns(), 1 << 20));
-    if (const std::int32_t said = config_.rank_of(name); said != rank)
-      return fail(ErrorCode::kBadFile, stored.up.name, fmt::format("has the rank {}, and adapter_config.json says {}", rank, said));
-    stored.scale = config_.scale_of(name, rank);
+    if (!is_joined && said != rank)
+      fail(ErrorCode::kBadFile, stored.up.name, fmt::format("has the rank {}, and adapter_config.json says {}", rank, said));
   }
 
   const PeftConfig& config_;
@@ -145,13 +182,19 @@ Result<std::map<std::string, PeftModule>> read_peft_modules(const PeftConfig& co
   if (contents->tensors.empty()) return Error{ErrorCode::kBadFile, source.name() + ": holds no tensors", {}};
   ModuleReader reader(config);
   for (const auto& [name, tensor] : contents->tensors) reader.add(name, tensor);
-  if (!reader.error && !config.parameters.empty())
-    return Error{ErrorCode::kUnsupported,
-                 fmt::format("{}: 'target_parameters' has '{}', and no tensor is its", config.path, config.parameters.front()),
-                 {}};
   std::map<std::string, PeftModule> modules;
   if (!reader.error) modules = reader.take();
   if (reader.error) return *reader.error;
+  if (!config.tokens.empty() && std::ranges::all_of(modules, [](const auto& known) { return known.second.stored.rows.empty(); }))
+    return Error{ErrorCode::kBadFile, fmt::format("{}: 'trainable_token_indices' is set, and no tensor has their rows", config.path), {}};
+  for (const std::string& wanted : config.parameters) {
+    const auto is_its = [&](const auto& known) {
+      const std::string& own = known.second.parameter;
+      return !own.empty() && ("." + known.first + (known.first.ends_with("." + own) ? "" : "." + own)).ends_with("." + wanted);
+    };
+    if (std::ranges::none_of(modules, is_its))
+      return Error{ErrorCode::kUnsupported, fmt::format("{}: 'target_parameters' has '{}', and no tensor is its", config.path, wanted), {}};
+  }
   return modules;
 }
 

@@ -14,9 +14,11 @@ namespace braid::model {
 struct PeftModule {
   StoredMatrix stored;  // without a name
   bool is_table = false;
+  std::string parameter = {};  // of the module, that it is about instead of a layer's matrix; empty: none
 };
 
-// By the modules' names in the base's own code. Of each all parts are there, and its rank is the configuration's. They lie in the source.
+// By the modules' names in the base's own code, or, of a parameter with a matrix for each expert, by its own. Of each all parts are there, and
+// its rank is the configuration's. They lie in the source.
 Result<std::map<std::string, PeftModule>> read_peft_modules(const PeftConfig& config, const files::ByteSource& source);
 
 }  // namespace braid::model

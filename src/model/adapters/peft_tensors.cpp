@@ -1,5 +1,6 @@
 // Where a base's file has what PEFT calls modules of it.
 #include "files/safetensors.h"
+#include "model/adapters/peft_experts.h"
 #include "model/adapters/peft_modules.h"
 #include "model/adapters/read_adapter.h"
 #include "model/families/families.h"
@@ -7,8 +8,10 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <iterator>
 #include <map>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -21,19 +24,28 @@ class TensorNames {
       : config_(config), base_(base), modules_(std::move(modules)) {}
 
   std::optional<Error> error;
+  std::vector<std::shared_ptr<const files::ByteSource>> made;  // what parts of matrices lie in
 
   // What is said, by the names of the base's file.
   std::vector<StoredMatrix> take() {
     std::map<std::string, std::pair<std::int64_t, std::int64_t>> sizes;  // of modules whose place depends on the family
+    std::map<const NormShape*, std::map<std::string, const StoredMatrix*>> heads;
     std::vector<StoredMatrix> all;
     for (auto& [name, module] : modules_) {
-      if (const auto own = table_name(name)) {
+      if (is_of_experts(name.substr(0, name.rfind('.')), module.parameter)) {
+        add_experts(name, module.stored, all);
+      } else if (const NormShape* norm = norm_of_heads(name)) {
+        heads[norm].emplace(name, &module.stored);
+      } else if (const auto own = table_name(name)) {
         module.stored.name = *own;
         all.push_back(std::move(module.stored));
+      } else if (!module.stored.rows.empty()) {
+        fail(ErrorCode::kUnsupported, module.stored.rows.name, "is of a module that this build does not know as an embedding or a head");
       } else {
         sizes.emplace(name, size_of(module.stored));
       }
     }
+    for (const auto& [norm, parts] : heads) join_heads(*norm, parts, all);
     if (sizes.empty()) return all;
     folder_ = folder_of(base_);
     for (const auto& module : sizes) hold_against_folder(module.first, modules_.at(module.first).stored);
@@ -44,6 +56,52 @@ class TensorNames {
  private:
   void fail(ErrorCode code, const std::string& tensor, const std::string& what) {
     if (!error) error = Error{code, fmt::format("{}: tensor {}: {}", config_.path, tensor, what), {}};
+  }
+
+  void add_experts(const std::string& name, const StoredMatrix& joined, std::vector<StoredMatrix>& all) {
+    Result<PartedExperts> parts = part_experts(name, joined, config_, base_.shape);
+    if (!parts && !error) error = parts.error();
+    if (!parts) return;
+    std::ranges::move(parts->matrices, std::back_inserter(all));
+    made.push_back(std::move(parts->factors));
+  }
+
+  // The norm whose weights a folder has apart for each head ("q_layernorm.norms.3"), and a file together; null: it is none of them.
+  const NormShape* norm_of_heads(const std::string& module) const {
+    const std::optional<std::size_t> layer = layer_number_in(module);
+    if (!layer || *layer >= base_.shape.layers.size()) return nullptr;
+    const AttentionShape& attention = base_.shape.layers[*layer].attention;
+    const std::string head = module.substr(0, module.rfind('.'));
+    const NormShape& norm = head.ends_with(".q_layernorm.norms") ? attention.query_norm : attention.key_norm;
+    const bool is_one = head.ends_with(".q_layernorm.norms") || head.ends_with(".k_layernorm.norms");
+    return is_one && norm.kind != NormShape::Kind::kNone ? &norm : nullptr;
+  }
+
+  void join_heads(const NormShape& norm, const std::map<std::string, const StoredMatrix*>& parts, std::vector<StoredMatrix>& all) {
+    const std::string& any = parts.begin()->first;
+    const std::string before = any.substr(0, any.rfind('.') + 1);
+    const StoredTensor& first = parts.begin()->second->replacement;
+    std::vector<float> values;
+    for (std::int32_t head = 0; head < norm.rows; ++head) {
+      const auto found = parts.find(fmt::format("{}{}", before, head));
+      if (found == parts.end())
+        return fail(ErrorCode::kBadFile, fmt::format("{}{}.weight", before, head),
+                    fmt::format("is missing; {} is there", parts.begin()->second->said_by()));
+      const StoredTensor& own = found->second->replacement;
+      if (!found->second->bias.empty())
+        return fail(ErrorCode::kUnsupported, found->second->bias.name, fmt::format("{} of the base is a norm without a bias", norm.name));
+      if (own.shape.size() != 1 || own.shape != first.shape)
+        return fail(ErrorCode::kBadFile, found->second->said_by(), "is not as many weights as the other heads' norms");
+      values.resize(values.size() + static_cast<std::size_t>(own.columns()));
+      own.read_row(0, values.data() + values.size() - own.columns());
+    }
+    if (std::cmp_not_equal(parts.size(), norm.rows))
+      return fail(ErrorCode::kBadFile, parts.rbegin()->second->said_by(), fmt::format("is of no head: the base has {} there", norm.rows));
+    const auto bytes = std::as_bytes(std::span(values));
+    made.push_back(files::owned_bytes({bytes.begin(), bytes.end()}, first.name));
+    StoredMatrix& joined = all.emplace_back();
+    joined.name = norm.name;
+    joined.replacement = {.name = first.name, .shape = {norm.rows, first.columns()}, .bytes = made.back()->bytes()};
   }
 
   // Whose rows lie as they are, whatever the family.
@@ -140,6 +198,7 @@ Result<StoredAdapter> read_peft_tensors(std::shared_ptr<const PeftConfig> config
   StoredAdapter adapter{.name = source->name(), .sources = {std::move(source)}, .matrices = {}, .all_layers = config->all_layers};
   adapter.matrices = names.take();
   if (names.error) return *names.error;
+  adapter.sources.insert(adapter.sources.end(), names.made.begin(), names.made.end());
   adapter.config = std::move(config);
   return adapter;
 }

@@ -1,6 +1,8 @@
 #include "model/adapters/read_adapter.h"
 
+#include <filesystem>
 #include <fmt/format.h>
+#include <system_error>
 #include <utility>
 
 namespace braid::model {
@@ -20,6 +22,10 @@ Result<PeftFolder> read_peft_folder(const std::string& path) {
         ErrorCode::kBadFile, fmt::format("{}: has {} bytes, expected at most {}", config_path, bytes.size(), kMostConfigBytes), {}};
   auto config = PeftConfig::parse(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()), config_path);
   if (!config) return config.error();
+  if (std::error_code fault;
+      !std::filesystem::exists(path + "/adapter_model.safetensors", fault) && std::filesystem::exists(path + "/adapter_model.bin", fault))
+    return Error{
+        ErrorCode::kUnsupported, path + ": its tensors are a PyTorch checkpoint (adapter_model.bin): save the adapter as safetensors", {}};
   auto tensors = files::copy_file(path + "/adapter_model.safetensors");
   if (!tensors) return tensors.error();
   return PeftFolder{std::make_shared<const PeftConfig>(std::move(*config)), std::move(*tensors)};

@@ -23,6 +23,8 @@ struct StoredTensor {
   std::span<const std::byte> bytes;
 
   bool empty() const { return shape.empty(); }
+  // Whether no value is infinite or no number: one of them would end every answer.
+  bool is_finite() const;
   // Values [first, first + count) of a row; of a vector, its only row. A type of blocks is read in whole rows.
   void read_row(std::int64_t row, float* out) const;
   std::int64_t columns() const { return shape.back(); }
@@ -40,6 +42,8 @@ struct StoredMatrix {
   StoredTensor magnitude;    // [outputs]
   StoredTensor bias;         // [outputs], instead of the base's
   StoredTensor replacement;  // [outputs, inputs], likewise; or a norm's weights
+  StoredTensor rows = {};    // [tokens, inputs], of an embedding or a head, instead of the base's of these tokens
+  std::vector<std::int32_t> tokens = {};
   // As GgufTensor's: of the above rows those that are the base's, in its order; its inputs; what rows are multiplied by.
   std::vector<std::int32_t> order = {};
   std::vector<std::int32_t> columns = {};

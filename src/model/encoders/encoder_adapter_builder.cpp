@@ -391,6 +391,12 @@ Result<std::shared_ptr<const EncoderAdapter>> build_encoder_adapter(const PeftCo
                                                                     const AdaptedEncoder& base) {
   Result<std::map<std::string, PeftModule>> modules = read_peft_modules(config, tensors);
   if (!modules) return modules.error();
+  for (const auto& [name, module] : *modules)
+    if (!module.stored.rows.empty())
+      return Error{
+          ErrorCode::kUnsupported,
+          fmt::format("{}: tensor {}: single rows of an encoder's embedding are not replaced", config.path, module.stored.rows.name),
+          {}};
   return EncoderAdapterBuilder(config, base, std::move(*modules), false).build();
 }
 

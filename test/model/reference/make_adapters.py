@@ -40,6 +40,13 @@ CASES = {
     "saved-turned": ("gpt2", dict(r=4, lora_alpha=8, target_modules=["c_attn"], fan_in_fan_out=True, modules_to_save=["c_fc", "ln_1"])),
     "saved-joined": ("phi3", dict(r=4, lora_alpha=8, target_modules=["o_proj"], modules_to_save=["qkv_proj", "gate_up_proj"])),
     "saved-latents": ("deepseek-v3", dict(r=4, lora_alpha=8, target_modules=["o_proj"], modules_to_save=["kv_b_proj", "kv_a_layernorm"])),
+    "experts": ("qwen3-moe", dict(r=2, lora_alpha=4, target_modules=["q_proj"], target_parameters=["mlp.experts.gate_up_proj", "mlp.experts.down_proj"])),
+    "experts-turned": ("gpt-oss", dict(r=2, lora_alpha=4, target_modules=["q_proj"], target_parameters=["1.mlp.experts.down_proj", "mlp.experts.gate_up_proj"])),
+    "experts-renamed": ("mixtral", dict(r=2, lora_alpha=4, target_modules=["w1", "w2", "w3", "v_proj"])),
+    "tokens-tied": ("smollm3", dict(r=2, lora_alpha=4, target_modules=["v_proj"], trainable_token_indices=[90, 5, 17, 44, 61, 103, 112])),
+    "tokens": ("mistral", dict(r=2, lora_alpha=4, target_modules=["v_proj"], trainable_token_indices={"embed_tokens": [5, 13, 46, 88, 112], "lm_head": [100, 7, 33, 51, 52, 53]})),
+    "odd": ("qwen3", dict(r=3, lora_alpha=5, use_rslora=True, lora_bias=True, target_modules=r".*\.[02]\.(self_attn\.(q|o)_proj|mlp\.down_proj)", rank_pattern={r"layers\.\d+\.mlp.*": 6, "q_proj": 2}, alpha_pattern={"o_proj": 1})),
+    "odd-excluded": ("qwen2-window", dict(r=5, lora_alpha=3, use_dora=True, bias="all", target_modules="all-linear", exclude_modules=r".*\.0\..*")),
     "windows": ("gemma3", dict(r=4, lora_alpha=8, use_dora=True, target_modules=["q_proj", "v_proj", "gate_proj"])),
 }
 
