@@ -45,7 +45,10 @@ struct LowRankColumns {
   template <bool kHalf, bool kFetch, int kCount>
   static void sum_some(const ColumnSumsArgs& args, std::size_t first, std::int64_t begin, std::int64_t end) {
     constexpr std::int64_t kBytes = kHalf ? 2 : 4;
-    const std::byte* const next = kFetch ? args.next - begin / kColumnGroup * args.group_stride * kBytes : nullptr;
+    // An address, because what is there may be shorter.
+    const std::uintptr_t next = kFetch ? reinterpret_cast<std::uintptr_t>(args.next) -
+                                             static_cast<std::uintptr_t>(begin / kColumnGroup * args.group_stride * kBytes)
+                                       : 0;
     // A line holds two rows of 16 halves.
     const bool fetches_odd_rows = !kHalf || args.stride != kColumnGroup;
     const float* x[kCount];
@@ -59,7 +62,8 @@ struct LowRankColumns {
           for (auto& part : parts) part = Vector::spread(0.0F);
       const auto add = [&](std::int64_t row, int chain) {
         if (kFetch && (Vector::kLanes == kColumnGroup || column % kColumnGroup == 0) && (chain % 2 == 0 || fetches_odd_rows))
-          __builtin_prefetch(next + (row * args.stride + at) * kBytes, 0, kSecondLevel);
+          __builtin_prefetch(reinterpret_cast<const void*>(next + static_cast<std::uintptr_t>((row * args.stride + at) * kBytes)), 0,
+                             kSecondLevel);
         for (int i = 0; i < kParts; ++i) {
           const auto weight = load<kHalf>(args.weights, row * args.stride + at + i * Vector::kLanes);
           for (int n = 0; n < kCount; ++n) sums[chain][n][i] = Vector::fused(Vector::spread(x[n][row]), weight, sums[chain][n][i]);

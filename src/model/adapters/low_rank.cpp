@@ -22,9 +22,9 @@ constexpr std::int64_t kItemsEach = 2;  // blocks of outputs that are claimed to
   kernels::prefetch_lines<kernels::kFirstLevel>(from, std::min(kMostLines, values / 16));
 }
 
-// Of what is read next, where that lies as `factors` do; null: it does not.
-const LowRankFactors* alike(const LowRank::Reading& reading, const LowRankFactors& factors) {
-  const AdaptedMatrix* matrix = reading.next != nullptr ? reading.next->whole(reading.number) : nullptr;
+// Of what is read after the last part of a set, where that lies as its `factors` do; null: it does not.
+const LowRankFactors* alike(const LowRank::Reading& reading, const LowRankFactors& factors, bool is_last) {
+  const AdaptedMatrix* matrix = is_last && reading.next != nullptr ? reading.next->whole(reading.number) : nullptr;
   if (matrix == nullptr) return nullptr;
   const LowRankFactors& next = matrix->low_rank;
   return next.rank == factors.rank && next.half == factors.half && next.inputs == factors.inputs ? &next : nullptr;
@@ -146,7 +146,8 @@ void LowRank::down(const AdapterSet& set, std::uint32_t number, std::span<const 
     kernels::ColumnSumsArgs args{.weights = factors.down, .half = factors.half, .rows = factors.inputs, .stride = factors.down_stride};
     args.count = static_cast<std::int64_t>(rows.size());
     fetch(factors.down, factors.inputs * factors.down_stride, factors, reading.fetched);
-    if (const LowRankFactors* next = alike(reading, factors)) args.next = reading.fetched = next->down;
+    const LowRankFactors* const next = alike(reading, factors, &part == &set.parts.back());
+    args.next = reading.fetched = next != nullptr ? next->down : nullptr;
     for (std::size_t i = 0; i < rows.size(); ++i) {
       args.x[i] = rows[i].from;
       args.out[i] = rows[i].to + at;
@@ -193,8 +194,10 @@ void LowRank::up(const AdapterSet& set, std::uint32_t number, std::span<const Ro
       const std::int64_t whole = kernels::whole_column_groups(end);
       const auto first = static_cast<std::size_t>(factors.up_place(0, begin)) * factors.value_bytes();
       fetch(factors.up + first, (whole - begin) * factors.rank, factors, reading.fetched);
-      if (const LowRankFactors* next = alike(reading, factors))
-        args.next = reading.fetched = next->up + static_cast<std::size_t>(next->up_place(0, reading.begin)) * next->value_bytes();
+      const LowRankFactors* const next = alike(reading, factors, &part == &set.parts.back());
+      reading.fetched =
+          next != nullptr ? next->up + static_cast<std::size_t>(next->up_place(0, reading.begin)) * next->value_bytes() : nullptr;
+      args.next = reading.fetched;
       table_.column_sums(args, begin, whole);
       for (std::size_t i = 0; i < rows.size(); ++i) table_.add(rows[i].to + begin, added[i].data(), end - begin);
       at += part.adapter->widest;
