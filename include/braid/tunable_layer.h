@@ -34,8 +34,9 @@ class TunableLayer {
   virtual bool has_own_head() const = 0;
   virtual std::int32_t layer() const = 0;  // its index
 
-  virtual std::uint64_t bytes() const = 0;  // that it takes
-  virtual std::uint64_t text_bytes(std::size_t tokens) const = 0;
+  virtual std::uint64_t bytes() const = 0;                         // that it takes
+  virtual std::uint64_t text_bytes(std::size_t tokens) const = 0;  // of each text
+  virtual std::uint64_t work_bytes(std::size_t tokens) const = 0;  // of the longest text, once: while it is at hand
 
   // The next text, counted from 0, which has a token at least. inputs: [tokens, width] of PooledOutput::kLastInputs.
   virtual void begin_text(std::vector<float> inputs) = 0;

@@ -205,6 +205,9 @@ TEST(TunedLayer, HasParametersOfTheModulesThatAreNamed) {
   EXPECT_EQ(count(query), 4U);
   EXPECT_EQ(key.tune().value()->text_bytes(100), two.tune().value()->text_bytes(100)) << "what the layer reads is kept";
   EXPECT_LT(query.tune().value()->text_bytes(100), two.tune().value()->text_bytes(100));
+  EXPECT_GE(key.tune().value()->work_bytes(100),
+            two.tune().value()->work_bytes(100) +
+                3 * sizeof(double) * 100 * static_cast<std::size_t>(key.model->shape().layers.back().attention.key.outputs));
   const Result<std::shared_ptr<TunableLayer>> unknown = Tuned("mistral", {.rank = 2, .alpha = 6.0F, .modules = {"in_proj"}}).tune();
   ASSERT_FALSE(unknown);
   EXPECT_THAT(unknown.error().message, HasSubstr("'in_proj', but beside q_proj, k_proj, v_proj"));

@@ -114,7 +114,7 @@ TEST(HeadFit, GivesTheSameBitsAgainAndGoesOnFromAHead) {
 // A text's score is the mean of its tokens' vectors of two numbers, times a matrix's two and the head's one, plus the head's bias.
 class FakeLayer final : public TunableLayer {
  public:
-  explicit FakeLayer(std::uint64_t bytes_of_text) : bytes_of_text_(bytes_of_text) {}
+  FakeLayer(std::uint64_t bytes_of_text, std::uint64_t bytes_of_work) : bytes_of_text_(bytes_of_text), bytes_of_work_(bytes_of_work) {}
 
   std::size_t parameter_count() const override { return 4; }
   std::vector<float> first_parameters(std::uint64_t seed) const override { return {0.1F * static_cast<float>(seed), 0.0F, 1.0F, 0.0F}; }
@@ -122,6 +122,7 @@ class FakeLayer final : public TunableLayer {
   std::int32_t layer() const override { return 5; }
   std::uint64_t bytes() const override { return 100; }
   std::uint64_t text_bytes(std::size_t tokens) const override { return tokens * bytes_of_text_; }
+  std::uint64_t work_bytes(std::size_t tokens) const override { return tokens * bytes_of_work_; }
   void begin_text(std::vector<float> inputs) override {
     std::array<double, 2>& mean = means_.emplace_back();
     for (std::size_t i = 0; i < inputs.size(); ++i)
@@ -159,7 +160,7 @@ class FakeLayer final : public TunableLayer {
  private:
   double sum() const { return double{parameters_[0]} * means_[text_][0] + double{parameters_[1]} * means_[text_][1]; }
 
-  const std::uint64_t bytes_of_text_;
+  const std::uint64_t bytes_of_text_, bytes_of_work_;
   std::vector<std::array<double, 2>> means_;
   std::size_t text_ = 0;
   std::span<const float> parameters_;
@@ -167,7 +168,7 @@ class FakeLayer final : public TunableLayer {
 };
 
 std::shared_ptr<FakeLayer> layer_of(const std::vector<std::vector<float>>& texts) {
-  auto layer = std::make_shared<FakeLayer>(8);
+  auto layer = std::make_shared<FakeLayer>(8, 8);
   for (const auto& text : texts) {
     layer->begin_text(text);
     layer->advance(1000);
@@ -264,10 +265,10 @@ class FakeAdapters final : public Adapters {
     EXPECT_EQ(use.revision, now.revision);
     if (lora.modules != std::vector<std::string>{"v_proj"}) co_return invalid_argument("it has v_proj alone", "lora_config");
     if (!later.empty()) now.revision = later;
-    co_return std::make_shared<FakeLayer>(bytes_of_text);
+    co_return std::make_shared<FakeLayer>(bytes_of_text, bytes_of_work);
   }
 
-  std::uint64_t bytes_of_text = 8;
+  std::uint64_t bytes_of_text = 8, bytes_of_work = 8;
   std::string later;  // revision that comes while a layer is made
   std::string loaded;
   AdapterUse now{.index = 3, .revision = "w1"};
@@ -414,6 +415,11 @@ TEST_F(Training, LoraIsRefusedBeyondItsMemoryAndWhereTheLayerIsNone) {
   };
   EXPECT_NE(refused("{}").find("it has v_proj alone"), std::string::npos);
   server.on_loop([&] { adapters.bytes_of_text = std::uint64_t{300} << 20U; });
+  EXPECT_NE(refused(R"({"target_modules":["v_proj"]})").find("give fewer or shorter texts"), std::string::npos);
+  server.on_loop([&] {
+    adapters.bytes_of_text = 8;
+    adapters.bytes_of_work = std::uint64_t{2} << 30U;  // for each token of the longest text
+  });
   EXPECT_NE(refused(R"({"target_modules":["v_proj"]})").find("give fewer or shorter texts"), std::string::npos);
 }
 

@@ -65,6 +65,13 @@ std::uint64_t TunedLayer::text_bytes(std::size_t tokens) const {
   return sizeof(float) * (tokens * (kv + (needs_inputs() ? width : 0)) + once);
 }
 
+// Shares, what comes down beside values with its slope, and of tuned keys that and three forms of them.
+std::uint64_t TunedLayer::work_bytes(std::size_t tokens) const {
+  const auto kv = static_cast<std::uint64_t>(kv_width());
+  const std::uint64_t keys = modules_[kKey].is_tuned ? rank_ + 3 * kv : 0;
+  return sizeof(double) * tokens * (static_cast<std::uint64_t>(layer_.heads) + 2 * rank_ + keys);
+}
+
 std::int64_t TunedLayer::first_seen() const { return layer_.window > 0 ? std::max<std::int64_t>(0, text_->tokens - layer_.window) : 0; }
 
 void TunedLayer::begin_text(std::vector<float> inputs) {

@@ -48,6 +48,7 @@ class TunedLayer final : public TunableLayer {
   std::int32_t layer() const override { return layer_.index; }
   std::uint64_t bytes() const override { return layer_.bytes(); }
   std::uint64_t text_bytes(std::size_t tokens) const override;
+  std::uint64_t work_bytes(std::size_t tokens) const override;
   void begin_text(std::vector<float> inputs) override;
   void begin_score(std::size_t text, std::span<const float> parameters) override;
   void begin_slope(double factor, std::span<double> gradient) override;

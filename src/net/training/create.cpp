@@ -8,6 +8,7 @@
 #include "net/training/job_request.h"
 #include "net/training/run_job.h"
 
+#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <cstdint>
 #include <ctime>
@@ -68,7 +69,12 @@ asio::awaitable<Result<void>> tune(ModelHold model, JobRequest& request, std::ui
 Result<std::uint64_t> bytes_of(const Jobs& jobs, const JobRequest& request) {
   if (!request.lora) return std::uint64_t{0};
   std::uint64_t texts = 0;
-  for (const auto& text : request.texts) texts += request.layer->text_bytes(text.size());
+  std::size_t longest = 0;
+  for (const auto& text : request.texts) {
+    texts += request.layer->text_bytes(text.size());
+    longest = std::max(longest, text.size());
+  }
+  texts += request.layer->work_bytes(longest);
   const std::uint64_t layer = request.layer->bytes();
   if (texts + layer + jobs.bytes() <= Jobs::kMostBytes) return texts + layer;
   const auto mebibytes = [](std::uint64_t bytes) { return (bytes >> 20U) + 1; };
