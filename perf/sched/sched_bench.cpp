@@ -134,6 +134,38 @@ void plan_decodes(benchmark::State& state) {
 }
 BENCHMARK(plan_decodes)->Arg(1)->Arg(256)->Arg(4096)->Arg(10'000);
 
+// Admission where the first in line lacks more than so many who pause could give up, each with a context of 1,024 tokens, recurrent states and
+// half of it shared by all.
+void admit_beside_holders(benchmark::State& state) {
+  constexpr std::int32_t kContext = 1024;
+  const auto holders = static_cast<std::int32_t>(state.range(0));
+  SchedulerOptions options = options_for(holders, 2 * kContext);
+  options.state_blocks = 3;
+  Roster roster(options);
+  NobodyListens nobody;
+  std::vector<std::unique_ptr<SequenceTicket>> tickets;
+  const auto enqueue = [&](std::int32_t client, std::int32_t prompt) -> Sequence& {
+    Sequence& sequence = roster.enqueue(request_of(client, prompt, 8), 8, {});
+    tickets.push_back(std::make_unique<SequenceTicket>(nobody, 64));
+    tickets.back()->attach(sequence);
+    return sequence;
+  };
+  std::vector<Sequence*> pausing;
+  for (std::int32_t i = 0; i < holders; ++i) pausing.push_back(&enqueue(i, kContext));
+  roster.admit(0.0);
+  for (Sequence* sequence : pausing) {
+    const auto own = sequence->blocks.places() / 2;
+    const auto shared = pausing.front()->blocks[0].first(own);
+    if (sequence != pausing.front())
+      for (std::int32_t i = 0; i < own; ++i) sequence->blocks[0].replace(i, shared[static_cast<std::size_t>(i)]);
+    sequence->phase = SequencePhase::kDecode;
+    roster.stall(*sequence);
+  }
+  enqueue(holders, options.blocks * options.block_tokens);
+  for ([[maybe_unused]] auto _ : state) roster.admit(0.0);
+}
+BENCHMARK(admit_beside_holders)->Arg(256)->Arg(4096)->Arg(10'000)->Unit(benchmark::kMicrosecond);
+
 asio::awaitable<void> read_all(TokenStream& stream) {
   for (;;) {
     const std::optional<TokenEvent> event = stream.try_next();
@@ -176,13 +208,13 @@ asio::awaitable<void> read_ticket(Ticket ticket) {
 }
 
 // Everything between submit() and the reader, per generated token: CPU time is the loop's.
-void whole_scheduler(benchmark::State& state) {
+void run_scheduler(benchmark::State& state, const SchedulerOptions& options) {
   constexpr std::int32_t kTokens = 128;
   const auto clients = static_cast<std::int32_t>(state.range(0));
   for ([[maybe_unused]] auto _ : state) {
     asio::io_context loop;
     InstantModel model(static_cast<std::size_t>(clients));
-    Scheduler scheduler(loop, model, options_for(clients, 256));
+    Scheduler scheduler(loop, model, options);
     for (std::int32_t i = 0; i < clients; ++i) {
       Ticket ticket = *scheduler.submit(request_of(i, 40, kTokens));
       asio::co_spawn(loop, read_ticket(std::move(ticket)), asio::detached);
@@ -192,7 +224,19 @@ void whole_scheduler(benchmark::State& state) {
   }
   state.SetItemsProcessed(state.iterations() * clients * kTokens);
 }
+void whole_scheduler(benchmark::State& state) { run_scheduler(state, options_for(static_cast<std::int32_t>(state.range(0)), 256)); }
 BENCHMARK(whole_scheduler)->Arg(256)->Arg(10'000)->Unit(benchmark::kMillisecond);
+
+// All of them come by checkpoints, of which a third finds room.
+void whole_scheduler_with_states(benchmark::State& state) {
+  const auto clients = static_cast<std::int32_t>(state.range(0));
+  SchedulerOptions options = options_for(clients, 256);
+  options.state_blocks = 2;
+  options.state_interval = 64;
+  options.most_state_blocks = options.state_blocks * clients;
+  run_scheduler(state, options);
+}
+BENCHMARK(whole_scheduler_with_states)->Arg(256)->Arg(10'000)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 

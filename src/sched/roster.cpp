@@ -112,6 +112,7 @@ bool Roster::fits_free(const Sequence& sequence) const {
 
 void Roster::start(Sequence& sequence) {
   move(sequence, batch_);
+  most_of_batch_ += most_blocks(sequence);
   sequence.slot = slots_.back();
   slots_.pop_back();
   sequence.starts = true;
@@ -298,6 +299,7 @@ void Roster::rewind(Sequence& sequence) {
 
 void Roster::stall(Sequence& sequence) {
   assert(sequence.phase == SequencePhase::kDecode && !sequence.progress.is_in_flight());
+  most_of_batch_ -= most_blocks(sequence);
   leave_batch(sequence, stalled_);
   wait_for_reader(sequence, SequencePhase::kStalled);
 }
@@ -324,6 +326,7 @@ void Roster::resume(Sequence& sequence) {
 void Roster::remove(Sequence& sequence, bool is_cancelled) {
   if (is_cancelled) sequence.cancelled = {std::chrono::steady_clock::now(), steps_};
   queue_.forget(sequence);
+  if (runs(sequence)) most_of_batch_ -= most_blocks(sequence);
   sequence.phase = SequencePhase::kDone;
   sequence.restoration.reset();
   if (write_through_ && restorer_ && !sequence.blocks.empty()) restorer_->save_full(sequence, sequence.progress.computed());

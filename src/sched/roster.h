@@ -170,9 +170,12 @@ class Roster {
   std::int32_t blocks_for(std::int32_t positions) const { return (positions + block_tokens_ - 1) / block_tokens_; }
   // Of the last of so many positions in its block, from 1.
   std::int32_t offset_of(std::int32_t end) const { return (end - 1) % block_tokens_ + 1; }
+  // In the batch, and not on its way out of it.
+  bool runs(const Sequence& sequence) const { return sequence.home == &batch_ && !sequence.is_leaving(); }
+  // Of positions, as many as it will ever hold.
+  std::int64_t most_blocks(const Sequence& sequence) const { return groups_.blocks_at_once(blocks_for(sequence.most_positions())); }
   std::int32_t promised() const;
   bool can_reclaim(std::int32_t count, const Sequence& taker, const Sequence* victim) const;
-  std::int32_t freed_together(std::vector<cache::BlockId> held) const;
   void wait_for_reader(Sequence& sequence, SequencePhase phase);
   void observe_cancelled(const Sequence& sequence);
   std::int32_t margin() const;
@@ -241,10 +244,13 @@ class Roster {
   std::uint64_t verified_blocks_ = 0;
   std::vector<step::SlotId> slots_;  // free ones
   Queue queue_;
-  SequenceMap batch_;  // also those that have left it but are named by posted steps
+  SequenceMap batch_;               // also those that have left it but are named by posted steps
+  std::int64_t most_of_batch_ = 0;  // most_blocks() of all who run
+  std::uint64_t let_go_of_ = 0;     // states that were dropped and are held by nobody any more
   SequenceMap stalled_;
   std::map<Rank, Sequence*> outside_holders_;  // those outside the batch that hold blocks
   std::vector<cache::BlockId> path_;           // reused by lookups
+  mutable std::vector<std::int32_t> holders_;  // reused by counts of blocks: none of any block
   std::vector<Sequence*> woken_;               // followers to be returned to the queue
   std::vector<Sequence*> restored_;            // reused
   std::uint64_t cache_hit_tokens_ = 0;

@@ -3,7 +3,7 @@
 #include "sched/ticket.h"
 
 #include <algorithm>
-#include <iterator>
+#include <cassert>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -12,32 +12,57 @@ namespace braid::sched {
 
 namespace {
 
-void append_blocks(const cache::BlockTable& table, std::vector<cache::BlockId>& held) {
-  held.insert(held.end(), table.all().begin(), table.all().end());
-}
+// The blocks of some sequences, one entry for each holder, of which those come free together that nobody else holds.
+class Surrender {
+ public:
+  // `holders`: none of any block, and left so.
+  Surrender(const cache::BlockPool& pool, std::vector<std::int32_t>& holders) : pool_(pool), holders_(holders) {
+    holders_.resize(static_cast<std::size_t>(pool.total()));
+  }
+  Surrender(const Surrender&) = delete;
+  Surrender& operator=(const Surrender&) = delete;
+  ~Surrender() {
+    for (const cache::BlockId block : given_) holders_[static_cast<std::size_t>(block)] = 0;
+  }
 
-// With `all` also those of the one that surely fits.
-void append_kept(const Sequence& sequence, bool all, std::vector<cache::BlockId>& held) {
-  const RecurrentState::Checkpoint* const fitting = all ? nullptr : sequence.state->last_that_fits();
-  for (const RecurrentState::Checkpoint& checkpoint : sequence.state->kept)
-    if (&checkpoint != fitting) append_blocks(checkpoint.blocks, held);
-}
+  // With `all` also those of the one that surely fits.
+  void add_kept(const Sequence& sequence, bool all) {
+    const RecurrentState::Checkpoint* const fitting = all ? nullptr : sequence.state->last_that_fits();
+    for (const RecurrentState::Checkpoint& checkpoint : sequence.state->kept)
+      if (&checkpoint != fitting) add(checkpoint.blocks);
+  }
 
-void append_blocks(const Sequence& sequence, std::vector<cache::BlockId>& held) {
-  sequence.blocks.for_each([&](const cache::BlockTable& table, std::int32_t) {
-    std::ranges::remove_copy(table.all(), std::back_inserter(held), cache::BlockTable::kAbsent);
-  });
-  append_blocks(sequence.fork_source, held);
-  if (sequence.state == nullptr) return;
-  append_blocks(sequence.blocks.state(), held);
-  append_blocks(sequence.state->source, held);
-  for (const RecurrentState::Copy& copy : sequence.state->copies) append_blocks(copy.blocks, held);
-  append_kept(sequence, true, held);
-}
+  void add(const Sequence& sequence) {
+    sequence.blocks.for_each([this](const cache::BlockTable& table, std::int32_t) { add(table); });
+    add(sequence.fork_source);
+    if (sequence.state == nullptr) return;
+    add(sequence.blocks.state());
+    add(sequence.state->source);
+    for (const RecurrentState::Copy& copy : sequence.state->copies) add(copy.blocks);
+    add_kept(sequence, true);
+  }
+
+  std::int32_t freed() const { return freed_; }
+
+ private:
+  void add(const cache::BlockTable& table) {
+    for (const cache::BlockId block : table.all()) {
+      if (block == cache::BlockTable::kAbsent) continue;
+      given_.push_back(block);
+      if (++holders_[static_cast<std::size_t>(block)] == pool_.references(block)) ++freed_;
+    }
+  }
+
+  const cache::BlockPool& pool_;
+  std::vector<std::int32_t>& holders_;
+  std::vector<cache::BlockId> given_;
+  std::int32_t freed_ = 0;
+};
 
 }  // namespace
 
 std::int32_t Roster::make_room() {
+  let_go_of_dropped();
   if (pool_.free() >= static_cast<std::int32_t>(batch_.size()) * groups_.count()) return 0;
   // A full stream does not decode, so it wants no block: a slow reader costs nobody else theirs.
   const auto wanted = [this](const Sequence& sequence) {
@@ -81,6 +106,7 @@ std::int32_t Roster::resize(std::int32_t blocks) {
 std::int32_t Roster::shrink(std::vector<std::int32_t>& given_back) {
   const std::int32_t excess = pool_.usable() - target_;
   if (excess <= 0) return 0;
+  let_go_of_dropped();
   std::int32_t preempted = 0;
   while (pool_.free() < excess - promised()) {
     Sequence* victim = next_victim();
@@ -106,40 +132,21 @@ bool Roster::extend_prefills() {
 
 // Blocks that come free when those who leave have come back.
 std::int32_t Roster::promised() const {
-  std::vector<cache::BlockId> held;
+  Surrender surrender(pool_, holders_);
   for (const auto& [rank, sequence] : batch_)
-    if (sequence.is_leaving()) append_blocks(sequence, held);
-  return freed_together(std::move(held));
+    if (sequence.is_leaving()) surrender.add(sequence);
+  return surrender.freed();
 }
 
-// Whether reclaim() can get so many blocks for `taker`. There may be thousands outside the batch, so it looks at the first few, then at twice as
-// many, and so on.
+// Whether reclaim() can get so many blocks for `taker`. There may be thousands outside the batch, and it looks at no more of them than it needs.
 bool Roster::can_reclaim(std::int32_t count, const Sequence& taker, const Sequence* victim) const {
-  std::vector<cache::BlockId> held;
+  Surrender surrender(pool_, holders_);
   for (auto at = batch_.begin(); groups_.has_states() && at != batch_.end(); ++at)
-    if (&at->second != victim && !at->second.is_leaving()) append_kept(at->second, at == batch_.begin(), held);
-  if (gives_checkpoints(taker)) append_kept(taker, true, held);
-  auto enough = static_cast<std::size_t>(count);
-  for (const auto& [rank, sequence] : outside_holders_) {
-    if (sequence == &taker) continue;
-    append_blocks(*sequence, held);
-    if (held.size() < enough) continue;
-    if (freed_together(held) >= count) return true;
-    enough = 2 * held.size();
-  }
-  return freed_together(std::move(held)) >= count;
-}
-
-// Of the blocks of some sequences, one entry for each holder, those that they and nobody else hold.
-std::int32_t Roster::freed_together(std::vector<cache::BlockId> held) const {
-  std::ranges::sort(held);
-  std::int32_t freed = 0;
-  for (auto at = held.begin(); at != held.end();) {
-    const auto end = std::upper_bound(at, held.end(), *at);
-    if (end - at == pool_.references(*at)) ++freed;
-    at = end;
-  }
-  return freed;
+    if (&at->second != victim && !at->second.is_leaving()) surrender.add_kept(at->second, at == batch_.begin());
+  if (gives_checkpoints(taker)) surrender.add_kept(taker, true);
+  for (auto at = outside_holders_.begin(); surrender.freed() < count && at != outside_holders_.end(); ++at)
+    if (at->second != &taker) surrender.add(*at->second);
+  return surrender.freed() >= count;
 }
 
 // Null when only the first is left: it goes on with what others give back.
@@ -199,6 +206,8 @@ void Roster::drop_blocks(Sequence& sequence) {
 }
 
 void Roster::preempt(Sequence& sequence) {
+  assert(runs(sequence));
+  most_of_batch_ -= most_blocks(sequence);
   sequence.phase = SequencePhase::kPreempted;
   sequence.restoration.reset();
   stop_sharing(sequence);

@@ -120,14 +120,13 @@ cache::BlockId Roster::node_of_end(const Sequence& sequence, std::int32_t end, c
 
 // A checkpoint after the first `end` positions, which end in that node.
 void Roster::put_state(cache::BlockId node, std::int32_t end, const cache::BlockTable& state) {
-  const std::uint64_t dropped = states_dropped();
   const std::int32_t offset = offset_of(end);
   if (prefix_index_->put_state(node, offset, state.all()) && write_through_ && restorer_) restorer_->tier().save_state(node, offset);
-  if (states_dropped() > dropped) let_go_of_dropped();
 }
 
-// Of checkpoints that may take no more memory.
+// Of checkpoints that may take no more memory: once a step, because all who run are looked at, and before blocks are given out.
 void Roster::let_go_of_dropped() {
+  if (std::exchange(let_go_of_, states_dropped()) == states_dropped()) return;
   const auto let_go = [this](Sequence& sequence) {
     std::erase_if(sequence.state->kept, [&](const auto& kept) { return !prefix_index_->is_of_state(kept.blocks[0]); });
   };
@@ -154,10 +153,7 @@ void Roster::publish_states(Sequence& sequence, cache::BlockId tail) {
 
 // See RecurrentState. A checkpoint within a block takes as much as if it were at its end: the beginning of that is copied.
 std::int32_t Roster::surely_fits(const Sequence& sequence) const {
-  std::int64_t left = target_;
-  for (auto at = batch_.begin(); at != batch_.end() && left > 0; ++at)
-    if (const Sequence& other = at->second; &other != &sequence && !other.is_leaving())
-      left -= groups_.blocks_at_once(blocks_for(other.most_positions()));
+  const std::int64_t left = target_ - (most_of_batch_ - (runs(sequence) ? most_blocks(sequence) : 0));
   const std::int64_t places = left > groups_.state_blocks() ? groups_.most_places(left) : 0;
   return static_cast<std::int32_t>(std::min<std::int64_t>(places * block_tokens_, sequence.most_positions()));
 }

@@ -97,12 +97,19 @@ TEST(Roster, StalledReadersAreNotParkedInVain) {
   }
 }
 
-// A roster with two sequences that decode and states of `state_blocks`; the second one has checkpoints behind 20 and 32 of its 40 positions.
+SchedulerOptions with_blocks_and_states(std::int32_t blocks, std::int32_t state_blocks) {
+  SchedulerOptions options = with_blocks(blocks);
+  options.state_blocks = state_blocks;
+  return options;
+}
+
+// A roster with two sequences that decode; the second one has checkpoints behind 20 and 32 of its 40 positions.
 struct TwoWithStates {
-  TwoWithStates(std::int32_t blocks, std::int32_t state_blocks, std::int32_t answer) : guests(options_of(blocks, state_blocks)) {
+  explicit TwoWithStates(const SchedulerOptions& options, std::int32_t first_answer = 100, std::int32_t other_answer = 100)
+      : guests(options) {
     Roster& roster = guests.roster;
-    first = &guests.enqueue(8, 1);
-    other = &guests.enqueue(40, 2, 0, answer);
+    first = &guests.enqueue(8, 1, 0, first_answer);
+    other = &guests.enqueue(40, 2, 0, other_answer);
     roster.admit(0.0);
     EXPECT_EQ(roster.batch().size(), 2U);
     guests.decode();
@@ -110,12 +117,6 @@ struct TwoWithStates {
     other->progress.clear();
     other->progress.came_back({}, 0, 40);
     roster.publish(*other);
-  }
-
-  static SchedulerOptions options_of(std::int32_t blocks, std::int32_t state_blocks) {
-    SchedulerOptions options = with_blocks(blocks);
-    options.state_blocks = state_blocks;
-    return options;
   }
 
   // The first one has taken all that is free, and needs a block more.
@@ -133,7 +134,7 @@ struct TwoWithStates {
 
 // Who was preempted goes back by its last positions where a block is wanted, and holds the rest: small ones that pass it cannot take that.
 TEST(Roster, WhoeverWaitsWithAStateGivesUpNoMoreThanItsLastPositions) {
-  TwoWithStates two(20, 1, 100);
+  TwoWithStates two(with_blocks_and_states(20, 1));
   two.want_one();
   ASSERT_EQ(two.other->phase, SequencePhase::kWaiting);
   EXPECT_EQ(two.other->state->source_end, 32);
@@ -147,7 +148,7 @@ TEST(Roster, WhoeverWaitsWithAStateGivesUpNoMoreThanItsLastPositions) {
 
 // It lacks a block, and holds a state that it does not begin with.
 TEST(Roster, WhoeverWaitsAloneGivesUpItsEarlierCheckpoint) {
-  TwoWithStates two(40, 3, 1);
+  TwoWithStates two(with_blocks_and_states(40, 3), 100, 1);
   Roster& roster = two.guests.roster;
   two.want_one();
   ASSERT_EQ(two.other->phase, SequencePhase::kWaiting);
@@ -161,6 +162,26 @@ TEST(Roster, WhoeverWaitsAloneGivesUpItsEarlierCheckpoint) {
   EXPECT_EQ(roster.pool().free(), 18 - 8 - 2 * 3);
   roster.admit(0.0);
   EXPECT_EQ(two.other->phase, SequencePhase::kPrefill) << "two blocks of positions and three of its state";
+}
+
+// States that were dropped, and are held by somebody who came by them, go before others that can be found.
+TEST(Roster, APoolShrinksByWhatNobodyCanFindFirst) {
+  SchedulerOptions options = with_blocks_and_states(40, 3);
+  options.most_state_blocks = 6;
+  TwoWithStates two(options, 1, 1);
+  Roster& roster = two.guests.roster;
+  two.first->state->copies.push_back({8, *two.first->blocks.spare_state()});
+  two.first->progress.clear();
+  two.first->progress.came_back({}, 0, 8);
+  roster.publish(*two.first);
+  EXPECT_EQ(roster.states_dropped(), 1U) << "the one behind 20";
+  const std::int32_t held = 2 + 10 + 2 * 3 + 2 * 3;  // positions, a state each, and the checkpoints that are left
+  EXPECT_EQ(roster.resize(held), held);
+  std::vector<std::int32_t> given_back;
+  EXPECT_EQ(roster.shrink(given_back), 0);
+  EXPECT_EQ(given_back.size(), 40U - held);
+  EXPECT_EQ(two.first->state->kept.size(), 1U);
+  EXPECT_EQ(two.other->state->kept.size(), 1U);
 }
 
 // Others that pause, are preempted or end take nothing of it any more.
