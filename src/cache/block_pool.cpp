@@ -71,7 +71,14 @@ void BlockPool::withdraw(std::int32_t count, std::vector<BlockId>& taken) {
   const auto end = empty_.begin() + from_empty;  // the bottom of the stack has been empty for longest
   withdrawn_.insert(withdrawn_.end(), empty_.begin(), end);
   empty_.erase(empty_.begin(), end);
-  for (auto left = count - static_cast<std::int32_t>(from_empty); left > 0; --left) withdrawn_.push_back(take_oldest());
+  for (auto left = count - static_cast<std::int32_t>(from_empty); left > 0; --left) {
+    if (empty_.empty()) {
+      withdrawn_.push_back(take_oldest());
+    } else {  // it was forgotten with one that was taken
+      withdrawn_.push_back(empty_.back());
+      empty_.pop_back();
+    }
+  }
   taken.insert(taken.end(), withdrawn_.end() - count, withdrawn_.end());
 }
 

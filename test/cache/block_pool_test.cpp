@@ -2,6 +2,7 @@
 
 #include "cache/block_table.h"
 
+#include <algorithm>
 #include <gtest/gtest.h>
 #include <map>
 #include <random>
@@ -172,6 +173,28 @@ TEST(BlockPool, WithdrawnBlocksAreHandedOutNoMore) {
   std::set<BlockId> seen = {used};
   while (const std::optional<BlockId> block = pool.allocate()) EXPECT_TRUE(seen.insert(*block).second);
   EXPECT_EQ(seen.size(), 6U);
+}
+
+// The blocks of a state, say: all of it is forgotten with the first one.
+TEST(BlockPool, WithdrawingABlockMayEmptyOthers) {
+  BlockPool pool(6);
+  std::vector<BlockId> evicted;
+  std::vector<BlockId> state;
+  pool.on_evict([&](BlockId block) {
+    evicted.push_back(block);
+    for (const BlockId part : state) pool.forget(part);
+  });
+  for (int i = 0; i < 3; ++i) state.push_back(*pool.allocate());
+  for (const BlockId part : state) {
+    pool.keep(part);
+    pool.release(part);
+  }
+  std::vector<BlockId> taken;
+  pool.withdraw(6, taken);
+  EXPECT_EQ(evicted, std::vector<BlockId>{state.front()});
+  std::ranges::sort(taken);
+  EXPECT_EQ(taken, (std::vector<BlockId>{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(pool.free(), 0);
 }
 
 }  // namespace
