@@ -10,7 +10,7 @@ import { kinds } from "./support/tokenizers/kinds.mjs";
 import { Probe } from "./support/tokenizers/probe.mjs";
 import { randomNumbers, randomText, table } from "./support/tokenizers/random_text.mjs";
 
-const count = Number(process.env.TOKENIZER_TEXTS ?? 1000);
+const count = Number(process.env.TOKENIZER_TEXTS ?? 400);
 const probe = new Probe();
 after(() => probe.end());
 
