@@ -126,9 +126,13 @@ test("streams go on, and answers stay the same bits, when blocks run out beside 
     const long = { max_tokens: 40, ignore_eos: true };
     const expected = logprobs_of(await ask(server, question(name, long)));
     const bodies = Array.from({ length: 12 }, (_, i) => question(name, { ...long, cache_salt: `client ${i % 4}` }));
-    const answers = await Promise.all(bodies.map((body) => ask(server, body)));
-    for (const answer of answers) assert.deepEqual(logprobs_of(answer), expected, name);
-    preempted.push(await metric(server.url, "braid_preemptions_total"));
+    let times = 0;  // who arrives later than others end, as on a busy machine, takes no blocks from them
+    for (let burst = 0; burst < 10 && times === 0; ++burst) {
+      const answers = await Promise.all(bodies.map((body) => ask(server, body)));
+      for (const answer of answers) assert.deepEqual(logprobs_of(answer), expected, name);
+      times = await metric(server.url, "braid_preemptions_total");
+    }
+    preempted.push(times);
     const stream = await collect(await post(`${server.url}/v1/chat/completions`, question(name, { stream: true })));
     assert.ok(stream.done);
     await frees_everything(server.url);
