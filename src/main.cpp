@@ -1,6 +1,7 @@
 #include "app/command_line.h"
 #include "app/commands/commands.h"
 #include "app/exhausted.h"
+#include "app/failure.h"
 #include "app/standard_stream.h"
 
 #include <csignal>
@@ -8,7 +9,6 @@
 #include <cstdlib>
 #include <exception>
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <new>
 #include <string_view>
 #include <unistd.h>
@@ -55,7 +55,7 @@ int main(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     braid::app::end_exhausted();
   } catch (const std::exception& e) {
-    braid::app::complain(fmt::format("internal error: {}", e.what()));
+    braid::app::complain(braid::app::explain_failure(e));
     return EXIT_FAILURE;
   }
 }

@@ -13,7 +13,8 @@ const story = { prompt: "Once upon a time", max_tokens: 8, ignore_eos: true, str
 const filling = (count) => Array.from({ length: count },
   (_, i) => ({ ...story, prompt: Array.from({ length: 600 }, (_, j) => 300 + (i * 601 + j * 7) % 3000) }));
 
-for (const [limit, bound] of [["-v 600000", "ulimit -v"], ["-d 400000", "ulimit -d"]]) {
+// What the libraries take of it differs between distributions.
+for (const [limit, small, bound] of [["-v 600000", "-v 250000", "ulimit -v"], ["-d 400000", "-d 150000", "ulimit -d"]]) {
   test(`a KV pool keeps within ${bound}`, async (t) => {
     const [command, ...args] = limited(limit);
     const refused = await run(t, command, [...args, braidBinary, "serve", "--port", "0", "--kv-memory", "500MiB"]);
@@ -23,34 +24,33 @@ for (const [limit, bound] of [["-v 600000", "ulimit -v"], ["-d 400000", "ulimit 
     assert.equal((await collect(await post(`${smaller.url}/v1/completions`, story))).done, true);
   });
   test(`a model that does not fit under ${bound} is refused before it is read`, async (t) => {
-    const [command, ...args] = limited(limit.replace(/[46]00000/, "250000"));
+    const [command, ...args] = limited(small);
     const refused = await run(t, command, [...args, braidBinary, "serve", "--port", "0"]);
     assert.equal(refused.code, 1, refused.stderr);
     assert.match(refused.stderr, new RegExp(`the model needs .* but ${bound} leaves .* lower --max-batch and --threads`));
   });
 }
 
-// A memory control group of this test's own, below the one it runs in, or why there is none.
-function memory_group(t, bytes) {
+// A control group of this test's own, below the one it runs in, with a limit in the file of version 1 or 2; or why there is none.
+function control_group(t, controller, files, limit) {
   const lines = readFileSync("/proc/self/cgroup", "utf8").split("\n");
-  const version1 = lines.map((line) => line.match(/^\d+:memory:(.*)$/)).find((match) => match);
+  const version1 = lines.some((line) => line.split(":")[1].split(",").includes(controller));
   const version2 = lines.map((line) => line.match(/^0::(.*)$/)).find((match) => match);
-  const folder = version1 ? path.join("/sys/fs/cgroup/memory", `braid-test-${process.pid}`)
+  const folder = version1 ? path.join("/sys/fs/cgroup", controller, `braid-test-${process.pid}`)
     : path.join("/sys/fs/cgroup", version2?.[1] ?? "", `braid-test-${process.pid}`);
   try {
     mkdirSync(folder);
     t.after(() => rmdirSync(folder));  // by then the server has ended
-    writeFileSync(path.join(folder, version1 ? "memory.limit_in_bytes" : "memory.max"), String(bytes));
-    return { folder };
+    writeFileSync(path.join(folder, files[version1 ? 0 : 1]), String(limit));
+    return { folder, prefix: ["sh", "-c", 'echo $$ > "$0"; exec "$@"', path.join(folder, "cgroup.procs")] };
   } catch (error) {
-    return { refused: `no memory control group can be made here: ${error.message}` };
+    return { refused: `no ${controller} control group can be made here: ${error.message}` };
   }
 }
 
 test("a KV pool that a control group's limit leaves room for can be filled", async (t) => {
-  const { folder, refused } = memory_group(t, 300 << 20);
+  const { prefix, refused } = control_group(t, "memory", ["memory.limit_in_bytes", "memory.max"], 300 << 20);
   if (refused) return t.skip(refused);
-  const prefix = ["sh", "-c", 'echo $$ > "$0"; exec "$@"', path.join(folder, "cgroup.procs")];
   const args = ["--threads", "1", "--kv-dtype", "f16", "--no-warmup"];
   const greedy = await run(t, prefix[0], [...prefix.slice(1), braidBinary, "serve", "--port", "0", ...args, "--kv-memory", "254MiB"]);
   assert.equal(greedy.code, 2, greedy.stderr);
@@ -60,6 +60,17 @@ test("a KV pool that a control group's limit leaves room for can be filled", asy
   assert.ok(answers.every((answer) => answer.done));
   server.child.kill("SIGTERM");
   assert.deepEqual(await server.exited, { code: 0, signal: null });
+});
+
+test("a start that gets too few threads says which limits to raise", async (t) => {
+  const { folder, prefix, refused } = control_group(t, "pids", ["pids.max", "pids.max"], 1);
+  if (refused) return t.skip(refused);
+  for (let threads = 2; threads <= 8; ++threads) {
+    writeFileSync(path.join(folder, "pids.max"), String(threads));
+    const short = await run(t, prefix[0], [...prefix.slice(1), braidBinary, "serve", "--port", "0", "--threads", "8"]);
+    assert.equal(short.code, 1, short.stderr);
+    assert.match(short.stderr, /Resource temporarily unavailable.*: for more threads raise ulimit -u or the control group's pids\.max, or lower --threads$/m);
+  }
 });
 
 const unknown = ["SIGUSR2", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGIO", "SIGPWR", "SIGSTKFLT", "SIGXCPU"];

@@ -3,6 +3,7 @@
 #include "app/cache_tiers.h"
 #include "app/draft_model.h"
 #include "app/encoder_folder.h"
+#include "app/failure.h"
 #include "app/load_models.h"
 #include "app/memory.h"
 #include "app/network_folder.h"
@@ -46,7 +47,7 @@ Result<T> guarded(const Work& work) {
   } catch (const std::bad_alloc&) {
     return Error{ErrorCode::kIo, "not enough memory to load the model", {}};
   } catch (const std::exception& bug) {
-    return Error{ErrorCode::kInternal, fmt::format("loading the model failed: {}", bug.what()), {}};
+    return Error{ErrorCode::kInternal, fmt::format("loading the model failed: {}", explain_failure(bug)), {}};
   }
 }
 

@@ -1,6 +1,7 @@
 #include "app/serving/model_loader.h"
 
 #include "app/cache_tiers.h"
+#include "app/failure.h"
 #include "app/load_progress.h"
 #include "app/served_models.h"
 #include "kernels/packed_layout.h"
@@ -47,7 +48,7 @@ void ModelLoader::start(Inheritance inherited, std::shared_ptr<ModelRegistry> re
       } catch (const std::bad_alloc&) {
         return std::move(exhausted);
       } catch (const std::exception& bug) {
-        return Error{ErrorCode::kInternal, fmt::format("loading the model failed: {}", bug.what()), {}};
+        return Error{ErrorCode::kInternal, fmt::format("loading the model failed: {}", explain_failure(bug)), {}};
       }
     }();
     asio::post(loop_, [this, loaded = std::move(loaded), done = std::move(done)]() mutable {

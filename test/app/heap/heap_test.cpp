@@ -8,6 +8,8 @@
 #include <sys/resource.h>
 #include <vector>
 
+extern "C" int mi_version();
+
 namespace braid::app {
 namespace {
 
@@ -31,6 +33,9 @@ bool has_huge_pages() {
   return !choice.empty() && choice.find("[never]") == std::string::npos;
 }
 
+// mimalloc 3 fills arenas of its own first, and is given none.
+bool takes_room() { return mi_version() < 300; }
+
 // Blocks of a stream's size, written to; freed at the end.
 class Blocks {
  public:
@@ -53,6 +58,7 @@ class Blocks {
 
 TEST(Heap, GrowsInHugePages) {
   if (!has_huge_pages()) GTEST_SKIP() << "the system has none";
+  if (!takes_room()) GTEST_SKIP() << "mimalloc 3 fills arenas of its own first";
   ASSERT_TRUE(grow_in_huge_pages(256 * kMiB));
   const std::size_t before = kilobytes_in_huge_pages();
   const Blocks streams(128 * kMiB);
@@ -60,7 +66,7 @@ TEST(Heap, GrowsInHugePages) {
 }
 
 TEST(Heap, GrowsBeyondWhatWasSetApart) {
-  ASSERT_TRUE(grow_in_huge_pages(64 * kMiB));
+  ASSERT_EQ(grow_in_huge_pages(64 * kMiB), takes_room());
   const Blocks streams(256 * kMiB);
 }
 
@@ -73,7 +79,7 @@ TEST(Heap, TakesNothingFromWhatIsLimited) {
     EXPECT_FALSE(grow_in_huge_pages(256 * kMiB));
     ASSERT_EQ(::setrlimit(what, &before), 0);
   }
-  EXPECT_TRUE(grow_in_huge_pages(256 * kMiB));
+  EXPECT_EQ(grow_in_huge_pages(256 * kMiB), takes_room());
 }
 
 }  // namespace
