@@ -62,6 +62,11 @@ struct Candidate {
     return std::sqrt(variance / count) / (sum.reference_nll / count);
   }
   double kl() const { return sum.kl / static_cast<double>(sum.positions); }
+  // The standard error of kl(), likewise.
+  double kl_error() const {
+    const auto count = static_cast<double>(sum.positions);
+    return std::sqrt(std::max(0.0, sum.squared_kl / count - kl() * kl()) / count);
+  }
   double same_top() const { return static_cast<double>(sum.same_top) / static_cast<double>(sum.positions); }
 };
 
@@ -130,17 +135,18 @@ std::string report_of(const Options& options, const char* isa, const std::vector
   std::string lines;
   for (const Candidate& candidate : candidates)
     lines += fmt::format(
-        "{}\n  {{\"kv\": \"{}\", \"nll\": {:.5f}, \"nll_change\": {:.6f}, \"nll_change_error\": {:.6f}, \"kl\": {:.3e}, \"worst_kl\": "
-        "{:.3e}, "
-        "\"same_top\": {:.5f}}}",
+        "{}\n  {{\"kv\": \"{}\", \"nll\": {:.5f}, \"nll_change\": {:.6f}, \"nll_change_error\": {:.6f}, \"kl\": {:.4e}, \"kl_error\": "
+        "{:.1e}, "
+        "\"worst_kl\": {:.3e}, \"same_top\": {:.5f}}}",
         lines.empty() ? "" : ",", candidate.name, candidate.sum.nll / static_cast<double>(candidate.sum.positions), candidate.change(),
-        candidate.change_error(), candidate.kl(), candidate.sum.worst_kl, candidate.same_top());
+        candidate.change_error(), candidate.kl(), candidate.kl_error(), candidate.sum.worst_kl, candidate.same_top());
   const Divergence& first = candidates.front().sum;
   return fmt::format(
       "{{\"file\": \"{}\", \"weights\": \"{}\", \"isa\": \"{}\", \"reference\": \"{}\", \"positions\": {}, \"reference_nll\": {:.5f}, "
-      "\"models\": [{}]}}",
+      "\"reference_entropy\": {:.5f}, \"models\": [{}]}}",
       options.file, options.weights.empty() ? "as stored" : options.weights, isa, options.own_weights ? "own weights, f16 kv" : "float32",
-      first.positions, first.reference_nll / static_cast<double>(first.positions), lines);
+      first.positions, first.reference_nll / static_cast<double>(first.positions),
+      first.reference_entropy / static_cast<double>(first.positions), lines);
 }
 
 // `isa`, or for "all" every tier that this machine has.
