@@ -15,4 +15,17 @@ inline void prefetch_lines(const void* begin, std::size_t bytes) {
   asm volatile("");  // or GCC 12 takes a function that does nothing else for one without any effect, and drops its calls
 }
 
+// Likewise, to be written: another core that has read or written them lets go of them meanwhile. A processor
+// without such an instruction does nothing.
+inline void prefetch_lines_to_write(void* begin, std::size_t bytes) {
+#if defined(__x86_64__)
+  constexpr std::size_t kLine = 64;
+  auto* const address = static_cast<std::byte*>(begin);
+  for (std::size_t at = 0; at + 1 < bytes; at += kLine) asm volatile("prefetchw %0" : : "m"(address[at]));
+  asm volatile("prefetchw %0" : : "m"(address[bytes - 1]));
+#else
+  prefetch_lines(begin, bytes);
+#endif
+}
+
 }  // namespace braid

@@ -1,5 +1,6 @@
 #include "sched/batch_planner.h"
 
+#include "braid/prefetch.h"
 #include "sched/ticket.h"
 
 #include <algorithm>
@@ -8,6 +9,16 @@
 #include <utility>
 
 namespace braid::sched {
+
+namespace {
+
+// The strand has read the rows that lay there, so its core has a part in their lines.
+void fetch_places_ahead(std::vector<step::StepRow>& rows) {
+  constexpr std::size_t kRowsAhead = 8;
+  if (rows.size() + kRowsAhead < rows.capacity()) prefetch_lines_to_write(rows.data() + rows.size() + kRowsAhead, sizeof(step::StepRow));
+}
+
+}  // namespace
 
 StepShape BatchPlanner::decode_shape(const SequenceMap& batch) {
   StepShape shape;
@@ -34,6 +45,7 @@ bool BatchPlanner::add_decodes(SequenceMap& batch, PlannedStep& step, const Draf
       continue;
     }
     step.shape.add_decode(sequence.progress.least(), guessed);
+    fetch_places_ahead(step.plan->rows);
     step::StepRow& row = step.plan->rows.emplace_back();
     row.input = step::RowInput::kSampled;
     row.output = draft_tokens_ > 0 ? step::RowOutput::kVerify : step::RowOutput::kSample;
