@@ -116,7 +116,7 @@ void plan_decodes(benchmark::State& state) {
     sequence.phase = SequencePhase::kDecode;
     sequence.progress.reuse(kContext);
   }
-  for ([[maybe_unused]] auto _ : state) {
+  const auto pass = [&] {
     plan.clear();
     step.members.clear();
     step.shape = {};
@@ -129,7 +129,9 @@ void plan_decodes(benchmark::State& state) {
       sequence.progress.came_back({1, 1, 0, 0}, kContext, kContext);
       sequence.progress.leave_step();
     }
-  }
+  };
+  pass();  // the first one takes the blocks that all later ones find, and the plan's memory
+  for ([[maybe_unused]] auto _ : state) pass();
   state.SetItemsProcessed(state.iterations() * rows);
 }
 BENCHMARK(plan_decodes)->Arg(1)->Arg(256)->Arg(4096)->Arg(10'000);
