@@ -15,7 +15,7 @@ inline void prefetch_lines(const void* begin, std::size_t bytes) {
   asm volatile("");  // or GCC 12 takes a function that does nothing else for one without any effect, and drops its calls
 }
 
-// Likewise, to be written: another core that has read or written them lets go of them meanwhile. A processor
+// Likewise of any address, to be written: another core that has read or written them lets go of them meanwhile. A processor
 // without such an instruction does nothing.
 inline void prefetch_lines_to_write(void* begin, std::size_t bytes) {
 #if defined(__x86_64__)
