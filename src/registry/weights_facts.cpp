@@ -122,6 +122,13 @@ std::string first_of_list(const Value& value, std::string_view name) {
   return text != nullptr ? *text : std::string();
 }
 
+// By the name of its class. Models with eyes are called as their makers like; two towers side by side, and models without a head, are not.
+bool answers(std::string_view kind, bool has_parts) {
+  for (const std::string_view end : {"ForCausalLM", "ForConditionalGeneration", "LMHeadModel", "ChatModel"})
+    if (kind.ends_with(end)) return true;
+  return has_parts && !kind.ends_with("Model") && kind.find("For") == std::string_view::npos;
+}
+
 Result<WeightsFacts> read_folder(const std::string& path) {
   const Result<files::HfFolder> folder = files::HfFolder::open(path);
   if (!folder) return folder.error();
@@ -153,10 +160,9 @@ Result<WeightsFacts> read_folder(const std::string& path) {
   facts.has_template = !read.chat_template.empty();
   const std::string kind = first_of_list(*config, "architectures");
   const bool sees = config->find("vision_config") != nullptr;
-  const bool answers = inner != nullptr || sees || kind.ends_with("ForCausalLM") || kind.ends_with("ForConditionalGeneration") ||
-                       kind.ends_with("LMHeadModel");
-  add_once(facts.able, answers ? "completion" : "embedding");
-  if (sees) add_once(facts.able, "vision");
+  const bool is_able = answers(kind, inner != nullptr || sees);
+  add_once(facts.able, is_able ? "completion" : "embedding");
+  if (sees && is_able) add_once(facts.able, "vision");
   add_template_abilities(read.chat_template, facts);
   return read;
 }

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <filesystem>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <mutex>
@@ -71,6 +72,11 @@ TEST(Library, FoldersOfModelsThatSeeAnswer) {
   EXPECT_THAT(facts_of(R"({"model_type":"minicpmv","architectures":["MiniCPMV"],"vision_config":{},"hidden_size":8})").able,
               ElementsAre("completion", "vision"));
   EXPECT_THAT(facts_of(R"({"model_type":"bert","architectures":["BertModel"]})").able, ElementsAre("embedding"));
+  // Two towers side by side, and one without a head: nobody answers.
+  for (const char* name : {"CLIPModel", "SiglipModel", "CLIPSegForImageSegmentation", "Gemma3Model"})
+    EXPECT_THAT(facts_of(fmt::format(R"({{"architectures":["{}"],"text_config":{{}},"vision_config":{{}}}})", name)).able,
+                ElementsAre("embedding"))
+        << name;
 }
 
 TEST(Library, IsFilteredAndSaysWhatIsNear) {
