@@ -384,6 +384,16 @@ TEST(CommandLine, BenchTakesItsOptions) {
   EXPECT_THAT(mistake({"bench"}), HasSubstr("subcommand"));
 }
 
+TEST(CommandLine, PoolingsAreNamed) {
+  EXPECT_EQ(std::get<ServeOptions>(parse({"serve", "a", "b", "--pooling", "cls", "--pooling", "none"})).poolings,
+            (std::vector{Pooling::kFirst, Pooling::kEach}));
+  EXPECT_THAT(mistake({"serve", "--pooling", "first"}), HasSubstr("--pooling: 'first' is no pooling: write last, mean, cls or none"));
+}
+
+TEST(CommandLine, HelpSaysWhereThereMayBeSeveral) {
+  EXPECT_THAT(std::get<Farewell>(parse({"rm", "--help"})).text, HasSubstr("rm [OPTIONS] name...\n"));
+}
+
 TEST(CommandLine, HelpAndVersionLeaveWithZero) {
   for (const auto& arguments :
        {std::initializer_list<const char*>{"--help"}, {"serve", "--help"}, {"bench", "serve", "--help"}, {"--version"}}) {

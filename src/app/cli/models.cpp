@@ -36,7 +36,7 @@ std::vector<CLI::App*> add_model_commands(CLI::App& app, ModelCommandOptions& op
     added->add_option("name", options.names, "Name of a model, such as llama3.2:1b")->required(least > 0)->expected(least, most);
     return added;
   };
-  constexpr int kMany = 1000;
+  constexpr int kMany = CLI::detail::expected_max_vector_size;  // "name..." in the help
   const auto with_insecure = [&](CLI::App* added) {
     added->add_flag("--insecure", options.insecure, "Plain HTTP, or a certificate that nobody vouches for, will do");
   };

@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace braid::app {
 
@@ -53,6 +54,23 @@ void add_adapters(CLI::App& group, ServeOptions& options) {
       ->allow_extra_args(false);
 }
 
+void add_poolings(CLI::App& group, ServeOptions& options) {
+  static const std::map<std::string, Pooling> kPoolings = {
+      {"last", Pooling::kLast}, {"mean", Pooling::kMean}, {"cls", Pooling::kFirst}, {"none", Pooling::kEach}};
+  group
+      .add_option_function<std::vector<std::string>>(
+          "--pooling",
+          [&options](const std::vector<std::string>& given) {
+    for (const std::string& text : given) options.poolings.push_back(kPoolings.at(text));
+          },
+          "What of a text's last states /v1/embeddings gives: last, mean, cls (the first one) or none (each); for all models or one each")
+      ->type_name("WHICH")
+      ->allow_extra_args(false)
+      ->check([](const std::string& text) {
+        return kPoolings.contains(text) ? "" : fmt::format("'{}' is no pooling: write last, mean, cls or none", text);
+      });
+}
+
 }  // namespace
 
 void add_served_models(CLI::App& serve, CLI::App& group, ServeOptions& options) {
@@ -62,13 +80,7 @@ void add_served_models(CLI::App& serve, CLI::App& group, ServeOptions& options) 
       ->type_name("NAME")
       ->allow_extra_args(false);
   group.add_option("--chat-template", options.chat_templates, kChatTemplateHelp)->type_name("NAME")->allow_extra_args(false);
-  group
-      .add_option(
-          "--pooling", options.poolings,
-          "What of a text's last states /v1/embeddings gives: last, mean, cls (the first one) or none (each); for all models or one each")
-      ->allow_extra_args(false)
-      ->transform(CLI::CheckedTransformer(std::map<std::string, Pooling>{
-          {"last", Pooling::kLast}, {"mean", Pooling::kMean}, {"cls", Pooling::kFirst}, {"none", Pooling::kEach}}));
+  add_poolings(group, options);
   add_adapters(group, options);
   group
       .add_option("--models-dir", options.models_dirs,
