@@ -90,6 +90,13 @@ std::string answer_prefix(const AnswerIdentity& identity, std::string_view objec
   return prefix;
 }
 
+void append_choice_index(std::string& out, std::uint32_t choice) {
+  const fmt::format_int index(choice);
+  out += R"({"index":)";
+  out.append(index.data(), index.size());
+  out += ',';
+}
+
 std::string_view finish_name(EndReason reason) {
   if (reason == EndReason::kLength) return "length";
   return reason == EndReason::kToolCalls ? "tool_calls" : "stop";

@@ -27,6 +27,9 @@ struct AnswerIdentity {
 // {"id":…,"object":…,"created":…,"model":…,"system_fingerprint":…,"choices":[
 std::string answer_prefix(const AnswerIdentity& identity, std::string_view object);
 
+// {"index":…, with which a choice of a document or chunk begins. Each token has one, and a format string is read again each time.
+void append_choice_index(std::string& out, std::uint32_t choice);
+
 std::string_view finish_name(EndReason reason);
 
 // ,"token_ids":[…]

@@ -149,7 +149,8 @@ class ChatFormat final : public AnswerFormat {
     out += answer_prefix(identity_, "chat.completion");
     for (std::uint32_t i = 0; i < choices.size(); ++i) {
       if (i > 0) out += ',';
-      fmt::format_to(std::back_inserter(out), R"({{"index":{},"message":)", i);
+      append_choice_index(out, i);
+      out += R"("message":)";
       append_message(out, choices[i].piece.deltas, echo_, customs_);
       append_tail(out, &choices[i].piece.tokens, &choices[i].end);
     }
@@ -221,7 +222,8 @@ class ChatFormat final : public AnswerFormat {
 
   void begin_chunk(std::string& out, std::uint32_t choice) {
     out.append("data: ").append(prefix_);
-    fmt::format_to(std::back_inserter(out), R"({{"index":{},"delta":)", choice);
+    append_choice_index(out, choice);
+    out += R"("delta":)";
   }
 
   void end_chunk(std::string& out, const DeltaTokens* tokens, const ChoiceEnd* end, const Usage& so_far) {

@@ -2,8 +2,6 @@
 #include "net/json/write.h"
 #include "net/openai/formats.h"
 
-#include <fmt/format.h>
-#include <iterator>
 #include <string_view>
 #include <variant>
 #include <vector>
@@ -108,7 +106,8 @@ class CompletionFormat final : public AnswerFormat {
 
   // {"index":…,"text":…,"logprobs":…,"finish_reason":… and not yet the end.
   void append_choice(std::string& out, const Said& said) {
-    fmt::format_to(std::back_inserter(out), R"({{"index":{},"text":)", said.choice);
+    append_choice_index(out, said.choice);
+    out += R"("text":)";
     json::append_string(out, said.text);
     out += R"(,"logprobs":)";
     if (logprobs_ >= 0) {
