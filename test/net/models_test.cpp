@@ -52,6 +52,20 @@ TEST_F(TwoModels, AnswerByTheirNameInEveryDialect) {
   }
 }
 
+TEST_F(TwoModels, AreNamedByOneMemberOrByBothAlike) {
+  for (const char* names : {R"("model_id":"other")", R"("model":"other","model_id":"other")", R"("model":"other","model_id":null)"})
+    EXPECT_THAT(server_.ask(post("/v1/completions", "{\"prompt\":\"a\"," + std::string(names) + "}")).body, HasSubstr(R"("Other")"))
+        << names;
+  for (const auto& [path, rest] : {std::pair{"/v1/completions", R"(,"prompt":"a"})"},
+                                   {"/tokenize", R"(,"content":"a"})"},
+                                   {"/v1/predict", R"(,"inputs":{}})"},
+                                   {"/v1/rl/act", R"(,"observations":["a"]})"}}) {
+    const Reply refused = server_.ask(post(path, R"({"model":"fake-model","model_id":"other")" + std::string(rest)));
+    EXPECT_EQ(refused.status, 400) << path;
+    EXPECT_THAT(refused.body, HasSubstr("'model' and 'model_id' are both there, and 'other' is another name")) << path;
+  }
+}
+
 TEST_F(TwoModels, TheFirstOneAnswersWhoNamesNone) {
   for (const char* body :
        {R"({"prompt":"a"})", R"({"prompt":"a","model":""})", R"({"prompt":"a","model":"default"})", R"({"prompt":"a","model":null})"})

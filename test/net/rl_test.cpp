@@ -149,6 +149,14 @@ TEST_F(Acting, TakesAndGivesTensorFiles) {
   EXPECT_EQ(file.tensors[0].second.integers, std::vector<std::int64_t>{9});
   EXPECT_EQ(file.tensors[3].first, "new_hidden_states.s");
   EXPECT_TRUE(counter.last.deterministic);
+  const auto refused = [&](std::vector<std::pair<std::string, std::string>> names) {
+    const Reply refusal = server.ask(post("/v1/rl/act", net::predict::write_tensor_file(names, tensors)));
+    EXPECT_EQ(refusal.status, 400);
+    return refusal.body;
+  };
+  EXPECT_NE(refused({{"model", "fake-model"}}).find("'fake-model' is no network, which tensors as a body are for: a language model takes"),
+            std::string::npos);
+  EXPECT_NE(refused({{"model", "fake-model"}, {"model_id", "counter"}}).find("which one?"), std::string::npos);
 }
 
 TEST_F(Acting, SessionsKeepStatesSeedAndStep) {
@@ -186,6 +194,7 @@ TEST_F(Acting, HasAnAnswerOfBoundedLengthAndASessionStaysAsItWas) {
 TEST_F(Acting, NamesTheFieldThatIsWrong) {
   const std::pair<const char*, const char*> faults[] = {
       {R"({"model":"counter"})", "observations"},
+      {R"({"model":"fake-model","model_id":"counter","observations":[[1,2]]})", "model_id"},
       {R"({"model":"counter","observations":[[1]],"state":1})", "state"},
       {R"({"model":"counter","observations":{"y":[[1,2]]}})", "observations.y"},
       {R"({"model":"counter","observations":{"s":[1]}})", "observations.s"},

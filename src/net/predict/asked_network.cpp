@@ -13,24 +13,30 @@ std::string names_of(std::span<const TensorSignature> signatures) {
   return names;
 }
 
-Result<const ServedNetwork*> find_network(const ModelDirectory& models, const Value* name, const std::string& field) {
+Result<const ServedNetwork*> find_network(const ModelDirectory& models, const NamedModel& named) {
   const std::span<const ServedNetwork* const> networks = models.networks();
   std::string ids;
   for (const ServedNetwork* network : networks) ids += fmt::format("{}'{}'", ids.empty() ? "" : ", ", network->id);
-  if (name == nullptr || name->is_null()) {
+  if (named.name == nullptr) {
     if (networks.size() == 1) return networks.front();
     if (networks.empty()) return Error{ErrorCode::kNotFound, "this server serves no network; start it with the folder of one", "model"};
     return invalid_argument(fmt::format("'model' is missing; this server has the networks {}", ids), "model");
   }
-  const auto text = json::read_string(*name, field);
-  if (!text) return text.error();
-  if (const ServedNetwork* network = models.find_network(*text)) return network;
-  if (const ServedModel* model = models.find(*text); model != nullptr && may_name(*text, model->id))
-    return invalid_argument(fmt::format("the model '{}' generates text; /v1/predict is for networks", *text), field);
+  const std::string& name = *named.name->get_if<std::string>();
+  if (const ServedNetwork* network = models.find_network(name)) return network;
+  if (const ServedModel* model = models.find(name); model != nullptr && may_name(name, model->id))
+    return invalid_argument(fmt::format("the model '{}' generates text; /v1/predict is for networks", name), named.member);
   return Error{ErrorCode::kNotFound,
-               networks.empty() ? fmt::format("the network '{}' does not exist; this server has none", *text)
-                                : fmt::format("the network '{}' does not exist; this server has {}", *text, ids),
-               field};
+               networks.empty() ? fmt::format("the network '{}' does not exist; this server has none", name)
+                                : fmt::format("the network '{}' does not exist; this server has {}", name, ids),
+               named.member};
+}
+
+Value names_in(const TensorFile& file) {
+  ValueDict names;
+  for (const char* member : {"model", "model_id"})
+    if (const std::string* name = file.find_metadata(member)) names.emplace_back(member, *name);
+  return Value(std::move(names));
 }
 
 Result<std::optional<std::int32_t>> read_priority(const Value* value) {

@@ -5,6 +5,8 @@
 #include "braid/served_model.h"
 #include "braid/tensor.h"
 #include "braid/value.h"
+#include "net/predict/tensor_file.h"
+#include "net/service/asked_model.h"
 
 #include <span>
 #include <string>
@@ -13,8 +15,11 @@ namespace braid::net::predict {
 
 std::string names_of(std::span<const TensorSignature> signatures);
 
-// By its id; without one the only network there is. `field` is where that stood. What is immutable of the networks: any thread.
-Result<const ServedNetwork*> find_network(const ModelDirectory& models, const Value* name, const std::string& field);
+// By its id; without one the only network there is. What is immutable of the networks: any thread.
+Result<const ServedNetwork*> find_network(const ModelDirectory& models, const NamedModel& named);
+
+// Of a file's metadata what named_model() reads.
+Value names_in(const TensorFile& file);
 
 // "encoding_format": whether tensors are answered in base64.
 Result<bool> wants_packed(const Value* format);

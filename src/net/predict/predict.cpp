@@ -78,14 +78,18 @@ Result<std::vector<std::size_t>> read_outputs(const Value* value, std::span<cons
   return outputs;
 }
 
+Result<const ServedNetwork*> network_of(const ModelDirectory& models, const Value& body) {
+  const Result<NamedModel> named = named_model(body);
+  if (!named) return named.error();
+  return find_network(models, *named);
+}
+
 // A body of tensors: what it wants of which network stands in its metadata, the outputs' names parted by commas.
 Result<Wanted> read_file(const ModelDirectory& models, std::string_view body) {
   Result<TensorFile> file = read_tensor_file(body);
   if (!file) return file.error();
-  const std::string* id = file->find_metadata("model");
-  if (id == nullptr) id = file->find_metadata("model_id");
-  const Value name = id != nullptr ? Value(*id) : Value();
-  const auto network = find_network(models, &name, "model");
+  const Value asked = names_in(*file);
+  const auto network = network_of(models, asked);
   if (!network) return network.error();
   const Predictor& predictor = *(*network)->predictor;
   std::vector<std::optional<Tensor>> inputs(predictor.inputs().size());
@@ -126,10 +130,7 @@ Result<Wanted> read_request(const ModelDirectory& models, std::string& body) {
     constexpr std::string_view kKnown[] = {"model", "model_id", "inputs", "outputs", "encoding_format", "priority", "user"};
     if (std::ranges::find(kKnown, key) == std::end(kKnown)) return invalid_argument(fmt::format("'{}' is not known here", key), key);
   }
-  const char* field = "model";
-  const Value* name = document->find(field);
-  if (name == nullptr || name->is_null()) name = document->find(field = "model_id");
-  const auto network = find_network(models, name, field);
+  const auto network = network_of(models, *document);
   if (!network) return network.error();
   const Value* const given = document->find("inputs");
   if (given == nullptr) return invalid_argument("'inputs' is missing", "inputs");

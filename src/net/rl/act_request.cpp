@@ -22,13 +22,15 @@ constexpr std::size_t kMostSessionName = 128;
 constexpr std::int64_t kMostInteger = std::numeric_limits<std::int64_t>::max();
 
 // The network that the members name; nullopt as read_act() has it.
-Result<std::optional<const ServedNetwork*>> asked(const ModelDirectory& models, bool may_generate, const Value* name,
-                                                  const std::string& field) {
-  const bool is_named = name != nullptr && !name->is_null();
-  const auto* text = is_named ? name->get_if<std::string>() : nullptr;
-  const bool may_be_other = is_named ? text != nullptr && models.find_network(*text) == nullptr : models.networks().empty();
-  if (may_generate && may_be_other) return std::optional<const ServedNetwork*>();
-  const auto network = predict::find_network(models, name, field);
+Result<std::optional<const ServedNetwork*>> asked(const ModelDirectory& models, bool may_generate, const NamedModel& named, bool is_file) {
+  const auto* text = named.name != nullptr ? named.name->get_if<std::string>() : nullptr;
+  const bool may_be_other = text != nullptr ? models.find_network(*text) == nullptr : models.networks().empty();
+  if (may_generate && may_be_other && is_file && text != nullptr)
+    return invalid_argument(
+        fmt::format("'{}' is no network, which tensors as a body are for: a language model takes 'observations' of an object", *text),
+        named.member);
+  if (may_generate && may_be_other && !is_file) return std::optional<const ServedNetwork*>();
+  const auto network = predict::find_network(models, named);
   if (!network) return network.error();
   return std::optional(*network);
 }
@@ -231,22 +233,19 @@ Result<std::optional<ActRequest>> read_act(const ModelDirectory& models, bool ma
   const bool is_file = predict::is_tensor_file(body);
   predict::TensorFile file;
   Value document;
-  std::string field = "model";
   if (is_file) {
     auto read = predict::read_tensor_file(body);
     if (!read) return read.error();
     file = std::move(*read);
-    const std::string* id = file.find_metadata("model");
-    if (id == nullptr) id = file.find_metadata("model_id");
-    if (id != nullptr) document = ValueDict{{field, Value(*id)}};
+    document = predict::names_in(file);
   } else {
     auto read = json::parse_object(body);
     if (!read) return read.error();
     document = std::move(*read);
   }
-  const Value* name = document.find(field);
-  if (name == nullptr || name->is_null()) name = document.find(field = "model_id");
-  const auto network = asked(models, may_generate && !is_file, name, field);
+  const Result<NamedModel> named = named_model(document);
+  if (!named) return named.error();
+  const auto network = asked(models, may_generate, *named, is_file);
   if (!network) return network.error();
   if (!*network) return std::optional<ActRequest>();
   if (const auto is_policy = need_policy(***network); !is_policy) return is_policy.error();

@@ -75,15 +75,25 @@ Result<ModelHold> with_adapters(ModelHold base, std::span<const AdapterChoice> c
 
 }  // namespace
 
-Result<AskedModel> asked_model(Value& body) {
-  AskedModel asked;
-  for (const char* member : {"model_id", "model"}) {
+Result<NamedModel> named_model(const Value& body) {
+  NamedModel named;
+  for (const char* member : {"model", "model_id"}) {
     const Value* name = body.find(member);
     if (name == nullptr || name->is_null()) continue;
-    Result<std::string> text = json::read_string(*name, member);
+    const Result<std::string> text = json::read_string(*name, member);
     if (!text) return text.error();
-    asked.name = std::move(*text);
+    if (named.name != nullptr && *named.name != *name)
+      return invalid_argument(fmt::format("'model' and 'model_id' are both there, and '{}' is another name: which one?", *text), member);
+    if (named.name == nullptr) named = {name, member};
   }
+  return named;
+}
+
+Result<AskedModel> asked_model(Value& body) {
+  AskedModel asked;
+  const Result<NamedModel> named = named_model(body);
+  if (!named) return named.error();
+  if (named->name != nullptr) asked.name = *named->name->get_if<std::string>();
   for (const auto& [member, key] : {std::pair<std::string, std::string_view>{"adapter", "name"}, {"lora", "id"}}) {
     const Value* value = body.find(member);
     if (value == nullptr) continue;

@@ -23,7 +23,14 @@ struct AskedModel {
   bool is_bare = false;  // the base of what is named, which an update of its weights does not wait for
 };
 
-// What `body`, an object, names in its members `model`, and in `adapter` and `lora`, which are taken out of it.
+// Which of its members `model` and `model_id` says what `body`, an object, is about; no name: neither. kInvalidArgument: they differ.
+struct NamedModel {
+  const Value* name = nullptr;
+  const char* member = "model";
+};
+Result<NamedModel> named_model(const Value& body);
+
+// What `body`, an object, names in its members `model` or `model_id`, and in `adapter` and `lora`, which are taken out of it.
 Result<AskedModel> asked_model(Value& body);
 
 // Whether this server has, or may get, a model that could answer.
