@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { braid, serve, temporaryFolder } from "./support/processes.mjs";
 import { events, frees_everything, post, story } from "./support/client.mjs";
 import { createHash } from "node:crypto";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
 import { demo } from "./support/registries.mjs";
 import { config, gguf_adapter, safetensors, tensors_of, whole, write_adapter, write_whole } from "./support/adapters.mjs";
 
@@ -217,6 +217,7 @@ test("weights are updated whole and in part, and what does not fit changes nothi
   assert.equal((await ask(server, { model: "two" })).text, after.text);
 
   for (const [file, what] of [[safetensors(changed, { adapter: "two" }), /is missing/], [safetensors({ x: changed[name] }, { adapter: "two", partial: "true" }), /no tensor x/],
+    [safetensors({}, { adapter: "two", partial: "true" }), /holds no tensors/],
     [safetensors(changed, { adapter: "nobody" }), /'nobody' is not loaded/], [Buffer.from("garbage, and more of it"), /safetensors/]]) {
     const response = await update(file);
     assert.ok(response.status >= 400 && response.status < 500, `${response.status}`);
@@ -228,6 +229,16 @@ test("weights are updated whole and in part, and what does not fit changes nothi
   assert.equal((await ask(server, { model: "two" })).text, before.text);
   for (const outside of ["/etc", `${folder}/../x`, folder])
     assert.match(await refused(server, "/v1/adapters", { name: "x", path: outside }, 403), /--adapter-dir/);
+  mkdirSync(path.join(folder, "linked"));
+  symlinkSync("../late/adapter_config.json", path.join(folder, "linked", "adapter_config.json"));
+  const file = path.join(folder, "linked", "adapter_model.safetensors"), outside = path.join(temporaryFolder(t), "of-others.safetensors");
+  writeFileSync(outside, safetensors(tensors));
+  symlinkSync(outside, file);
+  assert.match(await refused(server, "/v1/adapters", { name: "x", path: "linked" }, 403), /'linked\/adapter_model.safetensors' lies in no folder/);
+  unlinkSync(file);
+  symlinkSync("../late/adapter_model.safetensors", file);
+  assert.equal((await post(`${server.url}/v1/adapters`, { name: "linked", path: "linked" })).status, 200);
+  assert.match(await refused(server, "/v1/adapters", { name: "braid-demo", path: "late" }, 400), /is the name of a model/);
   assert.match(await refused(server, "/v1/adapters", { name: "x", path: "nothing" }, 404), /nothing/);
   assert.match(await refused(server, "/v1/adapters", { name: "a:b", path: "late" }, 400), /colon/);
 });

@@ -1,9 +1,13 @@
 // Routes that answer about texts, running answers and the server itself.
 #include "net/generation/timings.h"
 #include "net/test_server.h"
+#include "net/weights/sources.h"
+#include "support/folder.h"
 
 #include <cmath>
+#include <filesystem>
 #include <fmt/format.h>
+#include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -232,6 +236,33 @@ TEST(Utility, WhatCountsTokensTellsWhichToolsItLeavesOut) {
     ASSERT_TRUE(reply.headers.contains("x-braid-tools-ignored")) << route;
     EXPECT_EQ(reply.headers.at("x-braid-tools-ignored"), "mcp, web_search") << route;
     EXPECT_FALSE(server.ask(post(route, fmt::format("{{{}}}", input))).headers.contains("x-braid-tools-ignored")) << route;
+  }
+}
+
+// Whatever is read of a folder lies in one of those that the server was started with, also where it is a link.
+TEST(AdapterFolders, HoldWhatTheirFilesLinkTo) {
+  const Folder folder, others;
+  const std::vector<std::string> paths = {folder.path()};
+  const auto asked = [&](const std::string& path) {
+    const Result<std::string> found = net::weights::path_in({.paths = paths, .option = "--adapter-dir"}, path, "path");
+    return found ? *found : found.error().message;
+  };
+  std::filesystem::create_directory(folder / "tuned");
+  EXPECT_EQ(asked("tuned"), std::filesystem::canonical(folder / "tuned").string());
+  std::ofstream(folder / "blob") << "x";
+  std::ofstream(others / "secret") << "x";
+  EXPECT_EQ(asked("blob"), std::filesystem::canonical(folder / "blob").string());
+  for (const char* file : {"adapter_config.json", "adapter_model.safetensors", "model.safetensors"}) {
+    const std::string link = folder / (std::string("tuned/") + file);
+    std::filesystem::create_symlink("../blob", link);
+    EXPECT_EQ(asked("tuned"), std::filesystem::canonical(folder / "tuned").string()) << "as caches of the hub have it";
+    std::filesystem::remove(link);
+    std::filesystem::create_symlink(others / "secret", link);
+    EXPECT_EQ(asked("tuned"), fmt::format("'tuned/{}' lies in no folder of --adapter-dir", file));
+    std::filesystem::remove(link);
+    std::filesystem::create_symlink(file, link);
+    EXPECT_THAT(asked("tuned"), HasSubstr("lies in no folder")) << "it leads to itself";
+    std::filesystem::remove(link);
   }
 }
 

@@ -208,6 +208,7 @@ Result<std::shared_ptr<const files::ByteSource>> with_newer_tensors(const files:
   if (!all) return Error{all.error().code, fmt::format("{}: {}", older.name(), all.error().message), {}};
   Result<files::SafeTensors> some = files::parse_safetensors(newer.bytes());
   if (!some) return Error{some.error().code, fmt::format("{}: {}", newer.name(), some.error().message), {}};
+  if (some->tensors.empty()) return Error{ErrorCode::kBadFile, newer.name() + ": holds no tensors", {}};
   for (auto& [name, tensor] : some->tensors) {
     const auto found = all->tensors.find(name);
     if (found == all->tensors.end())

@@ -10,6 +10,7 @@
 #include "net/service/changes.h"
 #include "net/service/registry_jobs.h"
 
+#include <algorithm>
 #include <boost/asio/use_awaitable.hpp>
 #include <exception>
 #include <fmt/format.h>
@@ -51,6 +52,11 @@ Result<ModelHold> base_of(const ServiceStatus& status, const std::string& name) 
   return base;
 }
 
+bool is_of_a_model(const ModelDirectory& models, std::string_view name) {
+  return models.find_network(name) != nullptr ||
+         std::ranges::any_of(models.all(), [&](const ServedModel* model) { return model->id == name; });
+}
+
 struct Loaded {
   ModelHold base;
   AdapterFacts facts;
@@ -74,6 +80,8 @@ asio::awaitable<Result<Loaded>> load_from(Service& service, Wanted wanted) {
     if (!path) co_return path.error();
     wanted.source.path = std::move(*path);
   }
+  if (is_of_a_model(service.status.models, wanted.name))
+    co_return invalid_argument(fmt::format("'{}' is the name of a model, which it would mean: choose another one", wanted.name), "name");
   const Result<ModelHold> base = base_of(service.status, wanted.model);
   if (!base) co_return base.error();
   Adapters& adapters = *(*base)->adapters;

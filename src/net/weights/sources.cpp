@@ -20,6 +20,17 @@ bool lies_in(const fs::path& path, const fs::path& folder) {
   return end == folder.end();
 }
 
+// What is read of a folder, each of which may be a link.
+constexpr const char* kFilesOfFolders[] = {"adapter_config.json", "adapter_model.safetensors", "model.safetensors"};
+
+bool lies_in_any(const fs::path& path, const Folders& folders) {
+  return std::ranges::any_of(folders.paths, [&](const std::string& folder) {
+    std::error_code unknown;
+    const fs::path own = fs::canonical(folder, unknown);
+    return !unknown && path != own && lies_in(path, own);
+  });
+}
+
 // POSIX shared memory is a file of a name without slashes; links in there may be anybody's.
 Result<std::string> shared_memory(const std::string& name) {
   const std::string plain = name.substr(name.starts_with('/') ? 1 : 0);
@@ -65,12 +76,15 @@ Result<std::string> path_in(const Folders& folders, const std::string& asked, co
   if (asked.find('\0') != std::string::npos) return invalid_argument(fmt::format("'{}' has a zero byte: it is no path", field), field);
   std::error_code failed;
   const fs::path path = fs::weakly_canonical(fs::path(folders.paths.front()) / asked, failed);
-  for (const std::string& folder : folders.paths) {
-    std::error_code unknown;
-    const fs::path own = fs::canonical(folder, unknown);
-    if (!failed && !unknown && path != own && lies_in(path, own)) return path.string();
-  }
-  return Error{ErrorCode::kForbidden, fmt::format("'{}' lies in no folder of {}", asked, folders.option), field};
+  const auto refused = [&](std::string_view what) {
+    return Error{ErrorCode::kForbidden, fmt::format("'{}' lies in no folder of {}", what, folders.option), field};
+  };
+  if (failed || !lies_in_any(path, folders)) return refused(asked);
+  std::error_code none;
+  if (!fs::is_directory(path, none)) return path.string();
+  for (const char* file : kFilesOfFolders)
+    if (!lies_in_any(fs::weakly_canonical(path / file, failed), folders) || failed) return refused((fs::path(asked) / file).string());
+  return path.string();
 }
 
 UpdateMode mode_of(Members& members) {
