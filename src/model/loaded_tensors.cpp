@@ -130,9 +130,18 @@ Result<NewerTensors> newer_tensors(const LoadedTensors& loaded, std::shared_ptr<
     stored.shape.assign(own.shape.rbegin(), own.shape.rend());
     if (stored.shape.empty()) stored.shape = {1};
     stored.bytes = tensor.bytes;
+    const auto own_type = static_cast<WeightType>(own.type);
+    if (!are_finite(*type, stored.bytes))
+      return Error{ErrorCode::kBadFile, fmt::format("{}: the tensor '{}' holds a value that is infinite or no number", file->name(), name),
+                   name};
     if (own.type != stored.type) {
       std::vector<std::byte> bytes;
-      stored = encoded(stored, static_cast<WeightType>(own.type), bytes);
+      stored = encoded(stored, own_type, bytes);
+      if (!are_finite(own_type, bytes))
+        return Error{ErrorCode::kBadFile,
+                     fmt::format("{}: the tensor '{}' holds a value that is too large for {}, which the model has it in", file->name(),
+                                 name, kernels::weight_format(own_type)->name),
+                     name};
       contents.sources.push_back(files::owned_bytes(std::move(bytes), file->name()));
       stored.bytes = contents.sources.back()->bytes();
     }

@@ -3,6 +3,8 @@
 #include "kernels/half.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstring>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -48,6 +50,23 @@ std::optional<std::vector<float>> floats_of(const files::SafeTensor& tensor) {
     values[i] = tensor.dtype == "F16" ? kernels::f16_to_float(bits) : kernels::bf16_to_float(bits);
   }
   return values;
+}
+
+bool are_finite(kernels::WeightType type, std::span<const std::byte> bytes) {
+  constexpr std::size_t kTogether = 4096;  // whole blocks of any type
+  constexpr std::uint32_t kInfinite = 0x7F800000U;
+  const kernels::WeightFormat& format = *kernels::weight_format(type);
+  std::array<float, kTogether> values;
+  const std::size_t bytes_each = kernels::stored_row_bytes(format, kTogether);
+  for (std::size_t at = 0; at < bytes.size(); at += bytes_each) {
+    const std::span<const std::byte> some = bytes.subspan(at, std::min(bytes_each, bytes.size() - at));
+    const std::size_t count = some.size() / static_cast<std::size_t>(format.block_bytes) * static_cast<std::size_t>(format.block_values);
+    kernels::dequantize_row(type, some.data(), static_cast<std::int64_t>(count), values.data());
+    std::uint32_t largest = 0;
+    for (std::size_t i = 0; i < count; ++i) largest = std::max(largest, std::bit_cast<std::uint32_t>(values[i]) & 0x7FFFFFFFU);
+    if (largest >= kInfinite) return false;
+  }
+  return true;
 }
 
 Result<void> hold_against(const TensorShapes& loaded, const files::SafeTensors& given, bool partial, const std::string& file) {

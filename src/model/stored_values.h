@@ -3,10 +3,13 @@
 
 #include "braid/result.h"
 #include "files/safetensors.h"
+#include "kernels/weight_type.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,6 +17,9 @@ namespace braid::model {
 
 // Of F32, F16 and BF16; nothing for other types.
 std::optional<std::vector<float>> floats_of(const files::SafeTensor& tensor);
+
+// Whether no value is infinite or no number. In whole blocks of the type.
+bool are_finite(kernels::WeightType type, std::span<const std::byte> bytes);
 
 using TensorShapes = std::map<std::string, std::vector<std::int64_t>, std::less<>>;
 

@@ -283,6 +283,10 @@ TEST(NetworkFiles, AParameterIsTheSameForEachRow) {
   EXPECT_NE(fault({"F32", {3, 1}, std::as_bytes(std::span(spread))}).find("'actor.log_std' of layers[1] (spread) has 3 rows"),
             std::string::npos);
   EXPECT_NE(fault({"F32", {2}, std::as_bytes(std::span(spread).first(2))}).find("policy.log_std"), std::string::npos);
+  const std::vector<float> none{0.0F, std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()};
+  EXPECT_NE(
+      fault({"F32", {3}, std::as_bytes(std::span(none))}).find("'actor.log_std' of layers[1] (spread) holds a value that is no number"),
+      std::string::npos);
 }
 
 // Each of the two that are there.

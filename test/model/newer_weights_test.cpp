@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <limits>
 #include <map>
 #include <string>
 #include <utility>
@@ -219,6 +220,14 @@ TEST(NewerWeights, ThatDoNotFitNameTheTensor) {
   std::swap(values.shape[0], values.shape[1]);
   turned.add("blk.0.ffn_down.weight", values);
   EXPECT_THAT(fault(turned, true), HasSubstr("'blk.0.ffn_down.weight' has the shape ["));
+  for (const float value : {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity(), 1e30F}) {
+    adapting::Tensors odd;
+    values = adapting::values_of(all["blk.0.ffn_down.weight"]);
+    values.at.back() = value;
+    odd.add("blk.0.ffn_down.weight", values);
+    EXPECT_THAT(fault(odd, true), HasSubstr(value == 1e30F ? "'blk.0.ffn_down.weight' holds a value that is too large for"
+                                                           : "'blk.0.ffn_down.weight' holds a value that is infinite or no number"));
+  }
 }
 
 // Rows of two revisions, with an adapter and without, in one batch.

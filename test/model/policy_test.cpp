@@ -216,11 +216,11 @@ TEST(Policies, TellWhatIsNoNumber) {
     const auto width = static_cast<std::int64_t>(row.size());
     return choose_actions(form, {}, {floats({1, width}, std::move(row))}).error().code;
   };
-  EXPECT_EQ(refusal({}, {0, nan}), ErrorCode::kInternal);
-  EXPECT_EQ(refusal({}, {0, kInfinite}), ErrorCode::kInternal);
-  EXPECT_EQ(refusal({}, {-kInfinite, -kInfinite}), ErrorCode::kInternal);
-  EXPECT_EQ(refusal({.kind = ActionKind::kBernoulli}, {nan}), ErrorCode::kInternal);
-  EXPECT_EQ(refusal({.kind = ActionKind::kGaussian, .fixed_deviations = {0.0}}, {kInfinite}), ErrorCode::kInternal);
+  EXPECT_EQ(refusal({}, {0, nan}), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(refusal({}, {0, kInfinite}), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(refusal({}, {-kInfinite, -kInfinite}), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(refusal({.kind = ActionKind::kBernoulli}, {nan}), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(refusal({.kind = ActionKind::kGaussian, .fixed_deviations = {0.0}}, {kInfinite}), ErrorCode::kInvalidArgument);
   const auto seeds = choose_actions({}, {.seeds = {1, 2}}, {Tensor::zeros(ElementType::kFloat32, {3, 2})});
   EXPECT_EQ(seeds.error().param, "seed");
 }

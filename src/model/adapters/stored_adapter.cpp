@@ -1,9 +1,9 @@
 #include "model/adapters/stored_adapter.h"
 
+#include "model/stored_values.h"
+
 #define XXH_INLINE_ALL  // NOLINT: as xxhash.h wants it
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <fmt/format.h>
 #include <memory>
 #include <utility>
@@ -46,19 +46,7 @@ void StoredTensor::read_row(std::int64_t row, float* out) const {
   kernels::dequantize_row(type, bytes.data() + static_cast<std::size_t>(row) * bytes_each, columns(), out);
 }
 
-bool StoredTensor::is_finite() const {
-  constexpr std::size_t kTogether = 4096;  // whole blocks of any type
-  const kernels::WeightFormat& format = *kernels::weight_format(type);
-  std::array<float, kTogether> values;
-  const std::size_t bytes_each = kernels::stored_row_bytes(format, kTogether);
-  for (std::size_t at = 0; at < bytes.size(); at += bytes_each) {
-    const std::span<const std::byte> some = bytes.subspan(at, std::min(bytes_each, bytes.size() - at));
-    const std::size_t count = some.size() / static_cast<std::size_t>(format.block_bytes) * static_cast<std::size_t>(format.block_values);
-    kernels::dequantize_row(type, some.data(), static_cast<std::int64_t>(count), values.data());
-    if (!std::ranges::all_of(std::span(values).first(count), [](float value) { return std::isfinite(value); })) return false;
-  }
-  return true;
-}
+bool StoredTensor::is_finite() const { return are_finite(type, bytes); }
 
 const std::string& StoredMatrix::said_by() const {
   for (const StoredTensor* tensor : {&down, &up, &replacement, &rows, &bias, &magnitude})

@@ -113,8 +113,8 @@ Result<void> ActionRun::advance() {
   for (const std::size_t end = std::min(rows_, next_row_ + piece); next_row_ < end; ++next_row_) {
     const double log_probability = is_gaussian() ? draw_numbers(next_row_) : draw_choices(next_row_);
     if (std::isnan(log_probability))
-      return Error{
-          ErrorCode::kInternal, fmt::format("the network's outputs for row {} are no numbers to draw an action from", next_row_), {}};
+      return invalid_argument(fmt::format("the network's outputs for row {} are no numbers to draw an action from", next_row_),
+                              "observations");
     log_probabilities_.floats[next_row_] = static_cast<float>(log_probability);
   }
   return {};

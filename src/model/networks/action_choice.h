@@ -22,7 +22,7 @@ class ActionRun {
   ActionRun(const PolicyForm& form, ActionDraw draw, std::vector<Tensor> outputs);
 
   bool done() const { return next_row_ == rows_; }
-  // kInvalidArgument: the seeds do not fit the rows; kInternal: an output is no number. It is over then.
+  // kInvalidArgument: the seeds do not fit the rows, or an output is no number. It is over then.
   Result<void> advance();
   std::vector<Tensor> take();  // Predictor::act()'s answer, after done()
 

@@ -4,6 +4,8 @@
 #include "kernels/weight_type.h"
 #include "model/stored_values.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -49,6 +51,9 @@ class TensorSource {
     if (value_count(tensor.shape) == 0) return error(ErrorCode::kBadFile, suffix, "is empty");
     auto values = floats_of(tensor);
     if (!values) return error(ErrorCode::kUnsupported, suffix, fmt::format("is of type {}; expected F32, F16 or BF16", tensor.dtype));
+    // An infinite one may be meant: of an action that there is not.
+    if (std::ranges::any_of(*values, [](float value) { return std::isnan(value); }))
+      return error(ErrorCode::kBadFile, suffix, "holds a value that is no number");
     return FloatTensor{tensor.shape, std::move(*values)};
   }
 
