@@ -5,8 +5,9 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { gguf_adapter, safetensors } from "../../test/e2e/support/adapters.mjs";
-import { events, post } from "../../test/e2e/support/client.mjs";
+import { post } from "../../test/e2e/support/client.mjs";
 import { serve, temporaryFolder } from "../../test/e2e/support/processes.mjs";
+import { keep_streams } from "./kept_streams.mjs";
 
 const cleanups = [];
 const suite = { after: (cleanup) => cleanups.push(cleanup) };
@@ -67,21 +68,7 @@ for (const kind of kinds) {
   console.log(`${kind}, ${megabytes} MB, no streams: loads ${told(loads)}; on the connections' thread: a load ${told(in_load)}, an unload ${told(in_unload)}`);
 }
 
-const gaps = [];  // of all streams: when each ended, how long it was
-let is_over = false;
-const running = Array.from({ length: Number(streams) }, async (_, seed) => {
-  while (!is_over) {
-    const response = await post(`${server.url}/v1/completions`, { model: id, prompt: `Story ${seed}`, max_tokens: 400, seed, ignore_eos: true, stream: true });
-    let last = null;
-    for await (const event of events(response)) {
-      if (event.error) throw new Error(JSON.stringify(event.error));
-      const now = performance.now();
-      if (last !== null) gaps.push([now, now - last]);
-      last = now;
-      if (is_over) break;
-    }
-  }
-});
+const { gaps, end_streams } = keep_streams(server.url, { model: id, max_tokens: 400 }, Number(streams));
 await sleep(2000);
 const kWindow = 4000;
 for (const kind of kinds) {
@@ -104,7 +91,6 @@ for (const kind of kinds) {
   for (const what of ["without", "with"]) console.log(`${kind}, ${streams} streams, ${what}: gaps ${told(found[what])}, ${above(found[what])}; longest ${longest[what].map((gap) => gap.toFixed(0)).join(" ")}`);
   console.log(`  loads ${told(loads)}`);
 }
-is_over = true;
-await Promise.all(running);
+await end_streams();
 server.child.kill("SIGKILL");
 for (const cleanup of cleanups) await cleanup();

@@ -4,8 +4,9 @@
 //     BRAID_BINARY=build/release/braid node perf/net/policies.mjs MODEL.gguf [STREAMS [UPDATES [STEPS [options of braid serve]]]]
 import { closeSync, mkdirSync, openSync, writeFileSync, writeSync } from "node:fs";
 import path from "node:path";
-import { events, post } from "../../test/e2e/support/client.mjs";
+import { post } from "../../test/e2e/support/client.mjs";
 import { serve, temporaryFolder } from "../../test/e2e/support/processes.mjs";
+import { keep_streams } from "./kept_streams.mjs";
 
 const cleanups = [];
 const suite = { after: (cleanup) => cleanups.push(cleanup) };
@@ -47,21 +48,7 @@ const { data: [{ id }] } = await (await fetch(`${server.url}/v1/models`)).json()
 const { tensors } = await (await post(`${server.url}/weight_checker`, { model: id })).json();
 const files = { "one layer": tensors.filter(({ name }) => name.startsWith("blk.3.")), "all of it": tensors };
 const bytes = Object.fromEntries(Object.entries(files).map(([what, of]) => [what, write_tensors(path.join(folder, `${what}.safetensors`), of)]));
-const gaps = [];  // of all streams: when each ended, how long it was
-let is_over = false;
-const running = Array.from({ length: Number(streams) }, async (_, seed) => {
-  while (!is_over) {
-    const response = await post(`${server.url}/v1/completions`, { model: id, prompt: `Story ${seed}`, max_tokens: 64, seed, ignore_eos: true, stream: true });
-    let last = null;
-    for await (const event of events(response)) {
-      if (event.error) throw new Error(JSON.stringify(event.error));
-      const now = performance.now();
-      if (last !== null) gaps.push([now, now - last]);
-      last = now;
-      if (is_over) break;
-    }
-  }
-});
+const { gaps, end_streams } = keep_streams(server.url, { model: id, max_tokens: 64 }, Number(streams));
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const since = (begin, end = performance.now()) => gaps.filter(([when, gap]) => when >= begin && when - gap <= end).map(([, gap]) => gap);
 await sleep(3000);
@@ -86,10 +73,7 @@ for (const [what, mode, count] of [["one layer", "finish", Number(updates)], ["a
 
 const observations = Array.from({ length: 32 }, (_, row) => Array.from({ length: sizes[0] }, (_, i) => Math.cos(row * 64 + i)));
 for (const beside of [true, false]) {
-  if (!beside) {
-    is_over = true;
-    await Promise.all(running);
-  }
+  if (!beside) await end_streams();
   const took = [], from = performance.now();
   for (let i = 0; i < Number(steps); ++i) {
     const begin = performance.now();

@@ -77,6 +77,19 @@ inline std::shared_ptr<const Adapter> adapter_of(const std::string& path, Langua
   return built ? *built : nullptr;
 }
 
+inline void write_adapter(const std::string& path, const std::string& config, const Tensors& tensors) {
+  write_file(path + "/adapter_config.json", config);
+  write_file(path + "/adapter_model.safetensors", tensors.file());
+}
+
+// What reading it says; nothing: it is taken. `base`: the folder of the model's, or none.
+inline std::string fault_of(const std::string& path, LanguageModel& model, const std::string& base) {
+  const Result<StoredAdapter> stored = read_adapter(path, {model.shape(), base});
+  if (!stored) return stored.error().message;
+  const auto built = build_adapter(*stored, model.shape(), *model.first()->weights, kernels::best_kernel_table());
+  return built ? "" : built.error().message;
+}
+
 inline std::vector<std::string> adapted_families() {
   std::vector<std::string> names = folder_models();
   std::erase_if(names, [](const std::string& name) { return name == "gpt-oss-mxfp4" || name == "gemma3-wrapped"; });

@@ -125,9 +125,9 @@ class ExpertParameters : public testing::TestWithParam<Experts> {
                                   ? R"("input_linear.weight","block_sparse_moe.output_linear.weight")"
                                   : fmt::format(R"("experts.{}","{}.{}")", experts.parameter, experts.module, experts.down_parameter);
     write_folder(base_, merged_, folder_ / "merged", base_.config());
-    write_file(folder_ / "adapter/adapter_config.json",
-               fmt::format(R"({{"r":{},"lora_alpha":6,"target_modules":[],"target_parameters":[{}]{}}})", kRank, names, version));
-    write_file(folder_ / "adapter/adapter_model.safetensors", tensors_.file());
+    write_adapter(folder_ / "adapter",
+                  fmt::format(R"({{"r":{},"lora_alpha":6,"target_modules":[],"target_parameters":[{}]{}}})", kRank, names, version),
+                  tensors_);
     const auto& table = kernels::best_kernel_table();
     auto model = load(open_model(base_.path()), table);
     const DrivenAnswer plain = scores(*model), expected = scores(*load(open_model(folder_ / "merged"), table));
@@ -191,13 +191,9 @@ class ParametersOf : public testing::Test {
   }
 
   std::string fault(const std::string& config) {
-    write_file(folder_ / "adapter/adapter_config.json", config);
-    write_file(folder_ / "adapter/adapter_model.safetensors", tensors_.file());
+    write_adapter(folder_ / "adapter", config, tensors_);
     if (!model_) model_ = load(open_model(base_.path()), kernels::best_kernel_table());
-    const auto stored = read_adapter(folder_ / "adapter", {model_->shape(), base_.path()});
-    if (!stored) return stored.error().message;
-    const auto built = build_adapter(*stored, model_->shape(), *model_->first()->weights, kernels::best_kernel_table());
-    return built ? "" : built.error().message;
+    return fault_of(folder_ / "adapter", *model_, base_.path());
   }
 
   const files::HfFolder base_;

@@ -42,9 +42,7 @@ TEST_P(AdaptersOfFamilies, ComputeWhatTheMergedModelDoes) {
   std::filesystem::create_directory(folder / "merged");
   std::filesystem::create_directory(folder / "adapter");
   write_folder(base, merged, folder / "merged", base.config());
-  write_file(folder / "adapter/adapter_config.json",
-             std::string(R"({"peft_type":"LORA","r":3,"lora_alpha":6,"target_modules":"all-linear"})"));
-  write_file(folder / "adapter/adapter_model.safetensors", adapter.file());
+  write_adapter(folder / "adapter", R"({"peft_type":"LORA","r":3,"lora_alpha":6,"target_modules":"all-linear"})", adapter);
 
   auto model = load(open_model(base.path()), table);
   const auto tuned = adapter_of(folder / "adapter", *model, base.path(), table);
@@ -136,8 +134,7 @@ class AdapterKinds : public testing::Test {
 
   void expect_merged(const std::string& config, const std::string& base_config = {}) {
     write_folder(base_, merged_, folder_ / "merged", base_config.empty() ? base_.config() : base_config);
-    write_file(folder_ / "adapter/adapter_config.json", config);
-    write_file(folder_ / "adapter/adapter_model.safetensors", tensors_.file());
+    write_adapter(folder_ / "adapter", config, tensors_);
     for (const auto* table : available_tables()) {
       auto model = load(open_model(base_.path()), *table);
       const auto tuned = adapter_of(folder_ / "adapter", *model, base_.path(), *table);
@@ -153,13 +150,9 @@ class AdapterKinds : public testing::Test {
 
   // What reading it says.
   std::string fault(const std::string& config) {
-    write_file(folder_ / "adapter/adapter_config.json", config);
-    write_file(folder_ / "adapter/adapter_model.safetensors", tensors_.file());
+    write_adapter(folder_ / "adapter", config, tensors_);
     if (!model_) model_ = load(open_model(base_.path()), kernels::best_kernel_table());
-    const auto stored = read_adapter(folder_ / "adapter", {model_->shape(), base_.path()});
-    if (!stored) return stored.error().message;
-    const auto built = build_adapter(*stored, model_->shape(), *model_->first()->weights, kernels::best_kernel_table());
-    return built ? "" : built.error().message;
+    return fault_of(folder_ / "adapter", *model_, base_.path());
   }
 
   const files::HfFolder base_ = files::HfFolder::open(folder_path("mistral")).value();
@@ -341,8 +334,7 @@ TEST_F(AdapterKinds, AreReadWhereTheyBeganBesideTheWholeBase) {
 // The same sums from a GGUF file, whose rows lie as the base's.
 TEST_F(AdapterKinds, AreTheSameFromAGgufFile) {
   for (int layer = 0; layer < 3; ++layer) add(module(layer, "self_attn.q_proj"), 4, 1.0F);
-  write_file(folder_ / "adapter/adapter_config.json", std::string(R"({"r":4,"lora_alpha":2})"));
-  write_file(folder_ / "adapter/adapter_model.safetensors", tensors_.file());
+  write_adapter(folder_ / "adapter", R"({"r":4,"lora_alpha":2})", tensors_);
   const auto& table = kernels::best_kernel_table();
   auto model = load(open_model(base_.path()), table);
   const StoredAdapter stored = read_adapter(folder_ / "adapter", {model->shape(), base_.path()}).value();
@@ -372,8 +364,7 @@ TEST_F(AdapterKinds, AreTheSameFromAGgufFile) {
 // Two at once, with scales, are their sum.
 TEST_F(AdapterKinds, AddUpWithScales) {
   for (int layer = 0; layer < 3; ++layer) add(module(layer, "mlp.gate_proj"), 4, 1.0F);
-  write_file(folder_ / "adapter/adapter_config.json", std::string(R"({"r":4,"lora_alpha":4})"));
-  write_file(folder_ / "adapter/adapter_model.safetensors", tensors_.file());
+  write_adapter(folder_ / "adapter", R"({"r":4,"lora_alpha":4})", tensors_);
   const auto& table = kernels::best_kernel_table();
   auto model = load(open_model(base_.path()), table);
   const auto tuned = adapter_of(folder_ / "adapter", *model, base_.path(), table);

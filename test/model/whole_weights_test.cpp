@@ -41,8 +41,7 @@ class WholeWeights : public testing::Test {
 
   void write(const std::string& config = R"({"r":4,"modules_to_save":["any"]})") {
     write_folder(base_, merged_, folder_ / "merged", base_.config());
-    write_file(folder_ / "adapter/adapter_config.json", config);
-    write_file(folder_ / "adapter/adapter_model.safetensors", tensors_.file());
+    write_adapter(folder_ / "adapter", config, tensors_);
   }
 
   void expect_merged(const kernels::KernelTable& table) {
@@ -60,10 +59,7 @@ class WholeWeights : public testing::Test {
   std::string fault(const std::string& folder_of_base) {
     write();
     if (!model_) model_ = load(open_model(base_.path()), kernels::best_kernel_table());
-    const auto stored = read_adapter(folder_ / "adapter", {model_->shape(), folder_of_base});
-    if (!stored) return stored.error().message;
-    const auto built = build_adapter(*stored, model_->shape(), *model_->first()->weights, kernels::best_kernel_table());
-    return built ? "" : built.error().message;
+    return fault_of(folder_ / "adapter", *model_, folder_of_base);
   }
 
   const files::HfFolder base_;
@@ -275,13 +271,21 @@ TEST(WholeWeightsOfRevisions, AreMadeAnewWhereTheyFollowTheBase) {
   newer.add("transformer.h.0.ln_1.weight", weight);
   merged.emplace("transformer.h.0.ln_1.weight", weight);
   write_folder(base, merged, folder / "merged", base.config());
-  write_file(folder / "adapter/adapter_config.json", std::string(R"({"r":4,"bias":"all"})"));
-  write_file(folder / "adapter/adapter_model.safetensors", adapter.file());
+  write_adapter(folder / "adapter", R"({"r":4,"bias":"all"})", adapter);
 
   auto model = load(open_model(base.path()), table);
   const auto first = adapter_of(folder / "adapter", *model, base.path(), table);
   ASSERT_NE(first, nullptr);
   EXPECT_TRUE(first->follows_weights());
+  for (const auto& [name, values] : merged) {  // each of them is a half
+    std::filesystem::create_directory(folder / name);
+    Tensors alone;
+    alone.add("base_model.model." + name, values);
+    write_adapter(folder / name, R"({"r":4,"bias":"all"})", alone);
+    const auto part = adapter_of(folder / name, *model, base.path(), table);
+    ASSERT_NE(part, nullptr) << name;
+    EXPECT_TRUE(part->follows_weights()) << name;
+  }
   const auto tensors = newer_tensors(LoadedTensors::of(base).value(), files::owned_bytes(newer.file(), "newer"), true).value();
   const auto decoder = model->make_decoder(model->newer_weights(*model->first()->weights, tensors.file).value());
   const auto stored = read_adapter(folder / "adapter", {model->shape(), base.path()}).value();
