@@ -143,8 +143,8 @@ Result<SafeTensors> parse_safetensors(std::span<const std::byte> bytes) {
     auto& [tensor, offsets] = *read;
     if (offsets.end > data.size()) return bad(fmt::format("the tensor '{}' lies beyond the end of the file", name));
     tensor.bytes = data.subspan(offsets.begin, offsets.end - offsets.begin);
-    if (offsets.end > offsets.begin && !ranges.emplace(offsets.begin, offsets.end).second) return bad("two tensors overlap");
     if (!contents.tensors.emplace(name, std::move(tensor)).second) return bad(fmt::format("there are two tensors '{}'", name));
+    if (offsets.end > offsets.begin && !ranges.emplace(offsets.begin, offsets.end).second) return bad("two tensors overlap");
   }
   std::uint64_t end = 0;
   for (const auto& [first, last] : ranges)

@@ -385,6 +385,39 @@ TEST_F(OddAdapters, HaveFiniteValues) {
   }
 }
 
+// Whose scale would be none.
+TEST_F(OddAdapters, HaveAFiniteAlpha) {
+  for (const float value : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    braid::test::GgufWriter writer;
+    writer.string("general.type", "adapter").string("general.architecture", "llama").string("adapter.type", "lora");
+    writer.f32("adapter.lora.alpha", value);
+    const auto stored = read_gguf_adapter(writer.source("tuned.gguf"), "llama", "token_embd");
+    ASSERT_FALSE(stored);
+    EXPECT_THAT(stored.error().message, HasSubstr("adapter.lora.alpha is"));
+  }
+  EXPECT_THAT(fault(R"({"r":4,"lora_alpha":NaN})"), HasSubstr("is not a JSON object: "));
+}
+
+TEST_F(OddAdapters, HaveTheTypesThatPeftWrites) {
+  EXPECT_EQ(fault(R"({"peft_type":null,"r":4,"target_modules":"(","modules_to_save":["nobody"],"exclude_modules":"x","bias":"lora_only",)"
+                  R"("layers_to_transform":[1],"layers_pattern":["layers"],"fan_in_fan_out":null,"lora_bias":false})"),
+            "");
+  const std::pair<const char*, const char*> faults[] = {{"\"r\":4.5", "'r' has 4.5, expected a whole number"},
+                                                        {"\"r\":8,\"rank_pattern\":{\"q_proj\":4.5}", "'rank_pattern' has 4.5"},
+                                                        {"\"target_modules\":5", "'target_modules' is neither"},
+                                                        {"\"target_modules\":[\"q_proj\",5]", "'target_modules' is neither"},
+                                                        {"\"modules_to_save\":{}", "'modules_to_save' is neither"},
+                                                        {"\"exclude_modules\":true", "'exclude_modules' is neither"},
+                                                        {"\"layers_pattern\":0", "'layers_pattern' is neither"},
+                                                        {"\"layers_to_transform\":\"1\"", "'layers_to_transform' is neither"},
+                                                        {"\"layers_to_transform\":[1.5]", "'layers_to_transform' is neither"},
+                                                        {"\"fan_in_fan_out\":1", "'fan_in_fan_out' is neither"},
+                                                        {"\"lora_bias\":\"x\"", "'lora_bias' is neither"},
+                                                        {"\"bias\":\"some\"", "'bias' is \"some\", expected one of none, all"},
+                                                        {"\"peft_type\":5", "'peft_type' is 5, expected \"LORA\""}};
+  for (const auto& [member, said] : faults) EXPECT_THAT(fault(fmt::format("{{{}}}", member)), HasSubstr(said));
+}
+
 TEST_F(OddAdapters, AreNoPickles) {
   EXPECT_EQ(fault(R"({"r":4})"), "");
   std::filesystem::rename(folder_ / "adapter/adapter_model.safetensors", folder_ / "adapter/adapter_model.bin");

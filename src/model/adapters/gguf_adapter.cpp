@@ -4,6 +4,7 @@
 #include "model/adapters/read_adapter.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 #include <map>
 #include <optional>
@@ -52,6 +53,8 @@ class GgufAdapterReader {
       return Error{ErrorCode::kUnsupported, file_.name() + ": it begins at some tokens only, which this build cannot compute", {}};
     const Result<double> alpha = file_.number_or("adapter.lora.alpha", 0.0);
     if (!alpha) return alpha.error();
+    if (!std::isfinite(*alpha))
+      return Error{ErrorCode::kBadFile, fmt::format("{}: adapter.lora.alpha is {}, expected a number", file_.name(), *alpha), {}};
     alpha_ = *alpha;
     return std::nullopt;
   }

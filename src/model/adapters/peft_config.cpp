@@ -28,6 +28,8 @@ constexpr std::string_view kUnknownKinds[] = {
 // Parameters that are matrices, or one for each expert, in the order in which modules have them.
 constexpr std::string_view kKnownParameters[] = {"weight", "gate_up_proj", "up_proj", "down_proj"};
 
+constexpr std::string_view kBiases[] = {"none", "all", "lora_only"};
+
 constexpr std::string_view kBeginningsBesideTheBase[] = {"gaussian", "eva", "orthogonal"};
 constexpr std::string_view kBeginningsInTheBase[] = {"pissa", "olora", "corda", "loftq", "lora_ga"};
 
@@ -90,6 +92,10 @@ class PeftReader {
     return number;
   }
 
+  void expect_whole(std::string_view key, double number) {
+    if (number != std::floor(number)) fail(ErrorCode::kBadFile, fmt::format("'{}' has {}, expected a whole number", key, number));
+  }
+
   bool flag(std::string_view key) {
     const auto value = find(key);
     bool on = false;
@@ -123,6 +129,31 @@ class PeftReader {
     } catch (const std::regex_error& fault) {
       fail(ErrorCode::kBadFile, fmt::format("'{}': \"{}\" is no regular expression that this build reads: {}", key, pattern, fault.what()));
     }
+  }
+
+  template <class Predicate>
+  static bool is_list_of(const element& value, const Predicate& predicate) {
+    simdjson::dom::array array;
+    if (value.get(array) != simdjson::SUCCESS) return false;
+    for (const element entry : array)
+      if (!predicate(entry)) return false;
+    return true;
+  }
+
+  // What the tensors tell anyway; of another type it was not written by PEFT.
+  void check_others() {
+    for (const std::string_view key : {"target_modules", "modules_to_save", "exclude_modules", "layers_pattern"})
+      if (const auto value = find(key);
+          value && !value->is_string() && !is_list_of(*value, [](const element& name) { return name.is_string(); }))
+        fail(ErrorCode::kBadFile, fmt::format("'{}' is neither a text nor a list of texts", key));
+    for (const std::string_view key : {"fan_in_fan_out", "lora_bias"}) flag(key);
+    const auto layers = find("layers_to_transform");
+    if (layers && !layers->is_int64() && !is_list_of(*layers, [](const element& layer) { return layer.is_int64(); }))
+      fail(ErrorCode::kBadFile, "'layers_to_transform' is neither a layer nor a list of layers");
+    std::string_view kind;
+    const auto bias = find("bias");
+    if (bias && (bias->get(kind) != simdjson::SUCCESS || std::ranges::find(kBiases, kind) == std::end(kBiases)))
+      fail(ErrorCode::kBadFile, fmt::format("'bias' is {}, expected one of {}", simdjson::minify(*bias), fmt::join(kBiases, ", ")));
   }
 
   // Which modules are adapted the tensors tell. A list of names, or "all-linear", means all layers; a regular expression anything.
@@ -217,14 +248,18 @@ class PeftReader {
 
   void read() {
     std::string_view kind;
-    if (root_["peft_type"].get(kind) == simdjson::SUCCESS && kind != "LORA")
-      fail(ErrorCode::kUnsupported, fmt::format("'peft_type' is \"{}\", expected \"LORA\"", kind));
-    config.rank = static_cast<std::int32_t>(number("r", 8, 1, kMostRank));
+    if (const auto value = find("peft_type"); value && (value->get(kind) != simdjson::SUCCESS || kind != "LORA"))
+      fail(ErrorCode::kUnsupported, fmt::format("'peft_type' is {}, expected \"LORA\"", simdjson::minify(*value)));
+    const double rank = number("r", 8, 1, kMostRank);
+    expect_whole("r", rank);
+    config.rank = static_cast<std::int32_t>(rank);
     config.alpha = number("lora_alpha", 8, -1e9, 1e9);
     config.by_root = flag("use_rslora");
     config.magnitudes = flag("use_dora");
     config.rank_pattern = patterns("rank_pattern", 1, kMostRank);
+    for (const auto& its : config.rank_pattern) expect_whole("rank_pattern", its.second);
     config.alpha_pattern = patterns("alpha_pattern", -1e9, 1e9);
+    check_others();
     read_targets();
     read_beginning();
     read_parameters();
@@ -250,8 +285,9 @@ Result<PeftConfig> PeftConfig::parse(const std::string& text, std::string path) 
   simdjson::dom::parser parser;
   element root;
   simdjson::dom::object object;
-  if (const auto failure = parser.parse(text).get(root); failure != simdjson::SUCCESS || root.get(object) != simdjson::SUCCESS)
-    return Error{ErrorCode::kBadFile, fmt::format("{}: is not a JSON object", path), {}};
+  if (const auto failure = parser.parse(text).get(root); failure != simdjson::SUCCESS)
+    return Error{ErrorCode::kBadFile, fmt::format("{}: is not a JSON object: {}", path, simdjson::error_message(failure)), {}};
+  if (root.get(object) != simdjson::SUCCESS) return Error{ErrorCode::kBadFile, fmt::format("{}: is not a JSON object", path), {}};
   PeftReader reader(root, std::move(path));
   reader.read();
   if (reader.error) return *reader.error;
