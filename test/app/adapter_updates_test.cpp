@@ -1,4 +1,5 @@
 // Newer weights of an adapter: what becomes of those who use the older ones, and of nobody else.
+#include "app/serving/background.h"
 #include "app/updated_model.h"
 
 #include <boost/asio/co_spawn.hpp>
@@ -8,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -195,6 +197,19 @@ TEST_F(AdapterUpdates, ThatFailLeaveTheOlderOnesLive) {
     EXPECT_FALSE(load("a", odd, UpdateMode::kKeep)) << gone;
     expect_old();
   }
+}
+
+// On the loop the end of a large one would hold up all others: nothing of it stays there, however soon the other thread is done.
+TEST(Discarding, EndsOnTheOtherThread) {
+  asio::thread_pool pool(1);
+  std::thread::id ended_on;
+  std::shared_ptr<const void> large(&pool, [&](const void*) { ended_on = std::this_thread::get_id(); });
+  discard_on(pool, std::move(large));
+  EXPECT_EQ(large, nullptr);
+  large.reset();
+  pool.join();
+  EXPECT_NE(ended_on, std::thread::id());
+  EXPECT_NE(ended_on, std::this_thread::get_id());
 }
 
 }  // namespace

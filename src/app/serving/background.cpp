@@ -4,6 +4,7 @@
 #include <new>
 #include <sys/resource.h>
 #include <unistd.h>
+#include <utility>
 
 namespace braid::app {
 
@@ -23,11 +24,11 @@ std::unique_ptr<boost::asio::thread_pool> background_worker() {
   return worker;
 }
 
-void discard_on(boost::asio::thread_pool& pool, std::shared_ptr<const void> unused) noexcept {
+void discard_on(boost::asio::thread_pool& pool, std::shared_ptr<const void>&& unused) noexcept {
   try {
-    boost::asio::post(pool, [unused] {});
+    boost::asio::post(pool, [moved = std::move(unused)] {});  // a copy here might be the last one
   } catch (const std::bad_alloc&) {
-    unused.reset();
+    // It has ended with what was to be posted.
   }
 }
 

@@ -14,6 +14,6 @@ void give_little_weight(boost::asio::thread_pool& pool);
 std::unique_ptr<boost::asio::thread_pool> background_worker();
 
 // Lets go of what holds much memory there, unless there is none left to ask for that.
-void discard_on(boost::asio::thread_pool& pool, std::shared_ptr<const void> unused) noexcept;
+void discard_on(boost::asio::thread_pool& pool, std::shared_ptr<const void>&& unused) noexcept;
 
 }  // namespace braid::app
