@@ -1,3 +1,4 @@
+#include "net/http/error_response.h"
 #include "net/http/request_reader.h"
 #include "net/test_server.h"
 
@@ -20,6 +21,14 @@ TEST(Http, ProbesAnswer) {
   EXPECT_EQ(server.ask(get("/health")).body, R"({"status":"ok"})");
   EXPECT_EQ(server.ask(get("/v1/livez")).status, 200);
   EXPECT_EQ(server.ask(get("/readyz?verbose")).status, 200);
+}
+
+TEST(Http, EachStatusHasItsPhrase) {
+  for (int code = 0; code <= static_cast<int>(ErrorCode::kInternal); ++code) {
+    const int status = net::http::status_of(static_cast<ErrorCode>(code));
+    EXPECT_NE(net::http::reason_phrase(status), "Unknown") << status;
+  }
+  EXPECT_EQ(net::http::reason_phrase(201), "Created");  // of a blob that is whole now
 }
 
 TEST(Http, ReadyzNamesTheReason) {
