@@ -24,7 +24,7 @@ constexpr float kMostScale = 1e4F;
 Result<AdapterChoice> read_choice(const Value& value, const std::string& path, std::string_view key) {
   if (value.get_if<std::string>() != nullptr) return AdapterChoice{*value.get_if<std::string>()};
   const Value* which = value.find(key);
-  if (which == nullptr) return json::wrong_type(path, fmt::format("an object with '{}'", key), value);
+  if (which == nullptr) return json::wrong_type(path, fmt::format("a name or an object with '{}'", key), value);
   AdapterChoice choice;
   if (key == "id") {
     const Result<std::int64_t> number = json::read_integer(*which, json::at_key(path, key), 0, std::numeric_limits<std::int32_t>::max());
