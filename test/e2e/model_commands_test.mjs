@@ -65,7 +65,7 @@ test("through the server that has the folder open", async (t) => {
   await manage(t, command);
   const status = JSON.parse(await command(["status", "--json"]));
   assert.equal(status.server, server.url);
-  assert.match(await command(["ps"]), /braid-demo/);
+  assert.match(await command(["ps"]), /braid-demo .* forever$/);
   assert.match(await command(["list", "--host", "127.0.0.1:1"], { code: 3 }), /cannot be reached/);
 });
 

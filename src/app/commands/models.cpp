@@ -95,10 +95,12 @@ void print_names(const Value& document) {
 
 void print_running(const Value& document) {
   std::vector<std::vector<std::string>> rows = {{"NAME", "ID", "SIZE", "CONTEXT", "UNTIL"}};
-  for (const Value& model : list_in(document, "models"))
+  for (const Value& model : list_in(document, "models")) {
+    const std::string until = text_in(model, "expires_at");
     rows.push_back({text_in(model, "name"), text_in(model, "digest").substr(0, 12),
                     format_size(static_cast<std::uint64_t>(number_in(model, "size"))),
-                    fmt::format("{}", number_in(model, "context_length")), text_in(model, "expires_at")});
+                    fmt::format("{}", number_in(model, "context_length")), until > "2300" ? "forever" : until});  // as Ollama means it
+  }
   print_table(rows);
 }
 
