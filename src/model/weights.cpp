@@ -305,7 +305,7 @@ void tie_output(Weights& weights) {
 
 void tell_values(const Weights& weights, const ModelShape& model, std::int32_t context, const kernels::KernelTable& table,
                  TensorSink& sink) {
-  LiveTensors live(table, weights.output.data != weights.embedding.data ? model.output.name : std::string(), sink);
+  LiveTensors live(table, weights.is_tied ? std::string() : model.output.name, sink);
   Weights told = weights;  // which stays what it is
   live.head(weights.head);
   read_model(live, model, context, {}, told);
@@ -339,7 +339,6 @@ Result<Weights> newer_weights(const Weights& older, const files::GgufFile& file,
                               files::HugePages pages) {
   TensorReader reader = reader_of(file, table, packing, true);
   Weights weights = older;
-  const bool is_tied = older.output.data == older.embedding.data;
   if (auto error = read_values(reader, file, model, context, packing.stage, weights)) return *error;
   weights.storage.clear();
   if (reader.packed_bytes() > 0) {
@@ -347,8 +346,8 @@ Result<Weights> newer_weights(const Weights& older, const files::GgufFile& file,
     if (!storage) return storage.error();
     weights.storage.push_back(std::make_shared<const files::Mapping>(std::move(*storage)));
   }
-  if (is_tied) tie_output(weights);
-  const std::byte* output = reader.begin_of(weights.output, is_tied ? ReadBy::kRows : ReadBy::kProducts);
+  if (older.is_tied) tie_output(weights);
+  const std::byte* output = reader.begin_of(weights.output, older.is_tied ? ReadBy::kRows : ReadBy::kProducts);
   for (const auto& shared : older.storage) {
     const auto lies_in = [&](const std::byte* data) { return data >= shared->data() && data < shared->data() + shared->size(); };
     if (lies_in(output) || std::ranges::any_of(reader.kept(), lies_in)) weights.storage.push_back(shared);
