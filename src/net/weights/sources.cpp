@@ -82,8 +82,11 @@ Result<std::string> path_in(const Folders& folders, const std::string& asked, co
   if (failed || !lies_in_any(path, folders)) return refused(asked);
   std::error_code none;
   if (!fs::is_directory(path, none)) return path.string();
-  for (const char* file : kFilesOfFolders)
-    if (!lies_in_any(fs::weakly_canonical(path / file, failed), folders) || failed) return refused((fs::path(asked) / file).string());
+  for (const char* file : kFilesOfFolders) {
+    if (!fs::is_symlink(path / file, none)) continue;
+    const fs::path target = fs::canonical(path / file, failed);  // one to nothing may be one to something soon
+    if (failed || !lies_in_any(target, folders)) return refused((fs::path(asked) / file).string());
+  }
   return path.string();
 }
 
