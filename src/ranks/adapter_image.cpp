@@ -21,7 +21,8 @@ struct MatrixImage {
   std::uint64_t own_data = 0;
   std::int32_t rank = 0;
   float scale = 1.0F;
-  std::uint32_t half = 0;
+  std::uint16_t half = 0;
+  std::uint16_t is_table = 0;  // whether tokens' rows are an embedding's
   std::uint32_t own_type = 0;
   std::uint32_t own_number = 0;
   std::uint32_t tokens = 0;
@@ -63,7 +64,8 @@ MatrixImage image_of(const model::AdaptedMatrix& matrix, const std::byte* storag
           .own_data = place(matrix.replacement.data),
           .rank = factors.rank,
           .scale = factors.scale,
-          .half = factors.half ? 1U : 0U,
+          .half = static_cast<std::uint16_t>(factors.half),
+          .is_table = static_cast<std::uint16_t>(matrix.is_table),
           .own_type = static_cast<std::uint32_t>(matrix.replacement.type),
           .own_number = matrix.replacement.number,
           .tokens = static_cast<std::uint32_t>(matrix.tokens.size()),
@@ -73,8 +75,8 @@ MatrixImage image_of(const model::AdaptedMatrix& matrix, const std::byte* storag
 // Builds an adapter of its image, and looks that nothing points out of it.
 class AdapterReader {
  public:
-  AdapterReader(const AdapterImage& image, std::span<const std::byte> storage, const kernels::KernelTable& table)
-      : image_(image), bytes_(storage.size()), table_(table), values_(image.values), tokens_(image.tokens) {}
+  AdapterReader(const AdapterImage& image, std::span<const std::byte> storage, const ImageBase& base)
+      : image_(image), bytes_(storage.size()), base_(base), values_(image.values), tokens_(image.tokens) {}
 
   Result<std::shared_ptr<const model::Adapter>> build(std::span<const std::byte> storage) {
     auto mapping = files::Mapping::reserve(std::max<std::size_t>(1, bytes_), "an adapter");
@@ -110,6 +112,7 @@ class AdapterReader {
     matrix.magnitude = take(one.magnitudes);
     matrix.bias = take(one.biases);
     matrix.rows = take(one.rows);
+    matrix.is_table = one.is_table != 0;
     take_tokens(one.tokens, matrix);
     if (one.rank != 0) {
       model::LowRankFactors& factors = matrix.low_rank;
@@ -128,7 +131,7 @@ class AdapterReader {
     if (one.own_inputs == 0) return;
     const auto type = static_cast<kernels::WeightType>(one.own_type);
     is_sound_ = is_sound_ && one.own_inputs > 0 && one.own_outputs > 0 &&
-                holds(one.own_data, 1, static_cast<std::int64_t>(table_.packed_bytes(type, one.own_outputs, one.own_inputs)), 1);
+                holds(one.own_data, 1, static_cast<std::int64_t>(base_.table.packed_bytes(type, one.own_outputs, one.own_inputs)), 1);
     matrix.replacement = {
         .type = type, .outputs = one.own_outputs, .inputs = one.own_inputs, .data = storage + one.own_data, .number = one.own_number};
   }
@@ -139,11 +142,10 @@ class AdapterReader {
     if (!is_sound_ || count == 0) return;
     matrix.tokens.assign(tokens_.begin(), tokens_.begin() + count);
     tokens_ = tokens_.subspan(count);
-    const std::int64_t stride = kernels::whole_column_groups(count);
-    const bool has_place = stride <= image_.widest && matrix.rows.size() % static_cast<std::size_t>(stride) == 0;
+    const std::int64_t each = matrix.is_table ? count : kernels::whole_column_groups(count);
     is_sound_ = matrix.tokens.front() >= 0 &&
                 std::ranges::adjacent_find(matrix.tokens, std::ranges::greater_equal()) == matrix.tokens.end() &&
-                (has_place || matrix.rows.size() % count == 0);
+                (matrix.is_table || each <= image_.widest) && std::cmp_equal(matrix.rows.size(), each * base_.embedding);
   }
 
   std::vector<float> take(std::uint64_t count) {
@@ -162,7 +164,7 @@ class AdapterReader {
 
   const AdapterImage& image_;
   const std::size_t bytes_;
-  const kernels::KernelTable& table_;
+  const ImageBase& base_;
   std::span<const float> values_;  // that nobody has taken yet, and likewise
   std::span<const std::int32_t> tokens_;
   bool is_sound_ = true;
@@ -193,14 +195,14 @@ void write_adapter(std::uint64_t number, const model::Adapter& adapter, Bytes& o
   out.insert(out.end(), adapter.storage.data(), adapter.storage.data() + adapter.storage.size());
 }
 
-Result<ReceivedAdapter> read_adapter(std::span<const std::byte> bytes, std::uint32_t matrices, const kernels::KernelTable& table) {
+Result<ReceivedAdapter> read_adapter(std::span<const std::byte> bytes, const ImageBase& base) {
   AdapterImage image;
   Reader reader(bytes);
   image.each(reader);
   const std::span<const std::byte> storage = reader.rest();
-  if (!reader.is_sound() || storage.size() != image.bytes || image.place.size() != std::size_t{matrices} + 1)
+  if (!reader.is_sound() || storage.size() != image.bytes || image.place.size() != std::size_t{base.matrices} + 1)
     return Error{ErrorCode::kInternal, "an adapter came in a form that is not understood", {}};
-  auto adapter = AdapterReader(image, storage, table).build(storage);
+  auto adapter = AdapterReader(image, storage, base).build(storage);
   if (!adapter) return adapter.error();
   return ReceivedAdapter{image.number, std::move(*adapter)};
 }

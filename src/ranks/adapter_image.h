@@ -21,7 +21,14 @@ struct ReceivedAdapter {
 // All that passes need of it: not its head for classes, which whoever samples applies.
 void write_adapter(std::uint64_t number, const model::Adapter& adapter, Bytes& out);
 
-// For a model of so many matrices whose kernels are the table's. kInternal: these bytes are none, or point out of themselves.
-Result<ReceivedAdapter> read_adapter(std::span<const std::byte> bytes, std::uint32_t matrices, const kernels::KernelTable& table);
+// What it is for: how many matrices the model has, how wide its embedding and its head are, and its kernels.
+struct ImageBase {
+  std::uint32_t matrices = 0;
+  std::int64_t embedding = 0;
+  const kernels::KernelTable& table;
+};
+
+// kInternal: these bytes are none, or point out of themselves.
+Result<ReceivedAdapter> read_adapter(std::span<const std::byte> bytes, const ImageBase& base);
 
 }  // namespace braid::ranks

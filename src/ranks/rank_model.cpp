@@ -92,7 +92,7 @@ Ready RankModel::ready() const {
 }
 
 Result<void> RankModel::take_adapter(std::span<const std::byte> image) {
-  auto received = read_adapter(image, matrices_, parts_.table);
+  auto received = read_adapter(image, {matrices_, parts_.shape.embedding, parts_.table});
   if (!received) return received.error();
   copies_.add(received->number, std::move(received->adapter));
   return {};
@@ -101,7 +101,7 @@ Result<void> RankModel::take_adapter(std::span<const std::byte> image) {
 Result<Magnitudes> RankModel::measure(std::uint64_t weights, std::span<const std::byte> image) const {
   const std::shared_ptr<const model::Decoder> decoder = copies_.decoder(weights);
   if (decoder == nullptr) return Error{ErrorCode::kInternal, "magnitudes are about weights that are not there", {}};
-  const auto received = read_adapter(image, matrices_, parts_.table);
+  const auto received = read_adapter(image, {matrices_, parts_.shape.embedding, parts_.table});
   if (!received) return received.error();
   Magnitudes own;
   for (const model::ModelMatrix& base : model::matrices_of(parts_.shape, *decoder->weights)) {

@@ -19,6 +19,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <poll.h>
 #include <string>
@@ -90,21 +91,23 @@ TEST(RankMessages, WhatIsCutOrHasMoreIsRefused) {
   EXPECT_FALSE(read(hostile, pass, uses));
 }
 
-constexpr std::uint32_t kMatrices = 3;
+constexpr std::uint32_t kMatrices = 5;
+constexpr std::int64_t kWidth = 32;
 
-// Of rank 2 for the second of three matrices, with magnitudes, and a matrix of its own in the place of the third.
+// Of rank 2 for the second of five matrices, with magnitudes, and a matrix of its own in the place of the third; of the others, an embedding
+// and a head, rows of three tokens.
 model::Adapter some_adapter(const kernels::KernelTable& table) {
-  constexpr std::int64_t kOutputs = 32, kInputs = 32;
+  constexpr std::int64_t kOutputs = 32, kInputs = kWidth;
   const std::int64_t stride = kernels::whole_column_groups(kInputs);
   const auto low_rank = static_cast<std::size_t>((kInputs + 2) * stride) * sizeof(float);
   model::Adapter adapter;
   adapter.storage = files::Mapping::reserve(low_rank + table.packed_bytes(kernels::WeightType::kF32, kOutputs, kInputs), "a test").value();
   auto* values = reinterpret_cast<float*>(adapter.storage.data());
   for (std::size_t i = 0; i < adapter.storage.size() / sizeof(float); ++i) values[i] = static_cast<float>(i);
-  adapter.place = {-1, -1, 0, 1};
+  adapter.place = {-1, -1, 0, 1, 2, 3};
   adapter.widest = stride;
   adapter.rank = 2;
-  adapter.matrices.resize(2);
+  adapter.matrices.resize(4);
   adapter.matrices[0].low_rank = {.rank = 2,
                                   .inputs = kInputs,
                                   .scale = 0.25F,
@@ -116,6 +119,12 @@ model::Adapter some_adapter(const kernels::KernelTable& table) {
   adapter.matrices[0].bias = {3.0F};
   adapter.matrices[1].replacement = {
       .type = kernels::WeightType::kF32, .outputs = kOutputs, .inputs = kInputs, .data = adapter.storage.data() + low_rank, .number = 3};
+  for (const bool is_table : {true, false}) {
+    model::AdaptedMatrix& rows = adapter.matrices[is_table ? 2 : 3];
+    rows.tokens = {1, 5, 8};
+    rows.is_table = is_table;
+    rows.rows.assign(static_cast<std::size_t>(kInputs * (is_table ? 3 : kernels::whole_column_groups(3))), 0.5F);
+  }
   return adapter;
 }
 
@@ -124,14 +133,19 @@ TEST(RankMessages, AnAdapterComesAsItWent) {
   const model::Adapter sent = some_adapter(table);
   Bytes bytes;
   write_adapter(7, sent, bytes);
-  const auto received = read_adapter(bytes, kMatrices, table);
+  const auto received = read_adapter(bytes, {kMatrices, kWidth, table});
   ASSERT_TRUE(received.has_value()) << received.error().message;
   EXPECT_EQ(received->number, 7U);
   const model::Adapter& adapter = *received->adapter;
   EXPECT_EQ(adapter.place, sent.place);
   EXPECT_EQ(adapter.widest, sent.widest);
   EXPECT_EQ(adapter.rank, 2);
-  ASSERT_EQ(adapter.matrices.size(), 2U);
+  ASSERT_EQ(adapter.matrices.size(), 4U);
+  for (const std::size_t i : {2U, 3U}) {
+    EXPECT_EQ(adapter.matrices[i].tokens, sent.matrices[i].tokens);
+    EXPECT_EQ(adapter.matrices[i].rows, sent.matrices[i].rows);
+    EXPECT_EQ(adapter.matrices[i].is_table, i == 2U);
+  }
   const model::LowRankFactors& factors = adapter.matrices[0].low_rank;
   EXPECT_EQ(factors.scale, 0.25F);
   EXPECT_EQ(factors.up - adapter.storage.data(), sent.matrices[0].low_rank.up - sent.storage.data());
@@ -146,16 +160,33 @@ TEST(RankMessages, AnAdapterThatPointsOutOfItselfIsRefused) {
   const kernels::KernelTable& table = kernels::best_kernel_table();
   Bytes bytes;
   write_adapter(7, some_adapter(table), bytes);
-  EXPECT_FALSE(read_adapter(bytes, kMatrices + 1, table)) << "of another model";
-  for (std::size_t size = 0; size < bytes.size(); size += 13) EXPECT_FALSE(read_adapter(std::span(bytes).first(size), kMatrices, table));
+  EXPECT_FALSE(read_adapter(bytes, {kMatrices + 1, kWidth, table})) << "of another model";
+  for (std::size_t size = 0; size < bytes.size(); size += 13)
+    EXPECT_FALSE(read_adapter(std::span(bytes).first(size), {kMatrices, kWidth, table}));
   model::Adapter wide = some_adapter(table);
   wide.matrices[0].low_rank.up_columns *= 100;
   write_adapter(7, wide, bytes);
-  EXPECT_FALSE(read_adapter(bytes, kMatrices, table));
+  EXPECT_FALSE(read_adapter(bytes, {kMatrices, kWidth, table}));
   model::Adapter misplaced = some_adapter(table);
-  misplaced.place[1] = 2;
+  misplaced.place[1] = 4;
   write_adapter(7, misplaced, bytes);
-  EXPECT_FALSE(read_adapter(bytes, kMatrices, table));
+  EXPECT_FALSE(read_adapter(bytes, {kMatrices, kWidth, table}));
+  for (const std::size_t i : {2U, 3U}) {
+    model::Adapter other = some_adapter(table);
+    other.matrices[i].is_table = !other.matrices[i].is_table;
+    write_adapter(7, other, bytes);
+    EXPECT_FALSE(read_adapter(bytes, {kMatrices, kWidth, table})) << "of which an embedding's are fewer numbers than a head's";
+    other = some_adapter(table);
+    other.matrices[i].rows.resize(other.matrices[i].rows.size() / 2);
+    write_adapter(7, other, bytes);
+    EXPECT_FALSE(read_adapter(bytes, {kMatrices, kWidth, table})) << "half as wide as the base";
+  }
+  model::Adapter many = some_adapter(table);  // whose places beside what comes down are fewer
+  many.matrices[3].tokens.resize(static_cast<std::size_t>(many.widest) + 1);
+  std::iota(many.matrices[3].tokens.begin(), many.matrices[3].tokens.end(), 0);
+  many.matrices[3].rows.resize(static_cast<std::size_t>(kWidth * kernels::whole_column_groups(many.widest + 1)));
+  write_adapter(7, many, bytes);
+  EXPECT_FALSE(read_adapter(bytes, {kMatrices, kWidth, table}));
 }
 
 model::KvGroups groups_of(std::int32_t heads) {

@@ -5,7 +5,7 @@ import path from "node:path";
 import { test } from "node:test";
 import { braid, serve, sourceFolder, temporaryFolder } from "./support/processes.mjs";
 import { collect, eventually, metric, post } from "./support/client.mjs";
-import { safetensors, write_adapter, write_dora } from "./support/adapters.mjs";
+import { safetensors, write_adapter, write_dora, write_rows } from "./support/adapters.mjs";
 import { byNumber, isThere, processorTime, ranksOf, restarted } from "./support/ranks.mjs";
 import { recurrentModel } from "./support/recurrent_model.mjs";
 import { keys, redis } from "./support/redis.mjs";
@@ -121,6 +121,7 @@ test("what one process has put in a Redis is found by ranks, and the other way r
 test("adapters and newer weights are on all ranks, as they are on one process", async (t) => {
   const folder = temporaryFolder(t);
   ["one", "two"].forEach((name, i) => write_adapter(path.join(folder, name), i + 1));
+  write_rows(path.join(folder, "rows"), 4);
   write_dora(path.join(folder, "lengths"), 3);  // whose magnitudes follow from weights, of which each rank has a part
   const options = [demo, ...modest, "--adapter-dir", folder, "--lora", `one=${path.join(folder, "one")}`];
   const [alone, ranks] = [await serve(t, options), await serve(t, [...options, "--ranks", "2"])];
@@ -140,7 +141,9 @@ test("adapters and newer weights are on all ranks, as they are on one process", 
   await both((server) => loads(server, { lora_name: "two", lora_path: path.join(folder, "two") }));
   await both(asks({ adapter: [{ name: "one", scale: 0.5 }, { name: "two", scale: -0.75 }] }));
   await both((server) => loads(server, { lora_name: "lengths", lora_path: path.join(folder, "lengths") }));
-  await both((server) => Promise.all(["one", "two", "lengths", "demo-q8_0"].map((model) => asks({ model })(server))));
+  await both((server) => loads(server, { lora_name: "rows", lora_path: path.join(folder, "rows") }));
+  assert.notDeepEqual((await asks({ model: "rows" })(ranks))[0], (await asks({})(ranks))[0], "an embedding's and a head's rows do something");
+  await both((server) => Promise.all(["one", "two", "lengths", "rows", "demo-q8_0"].map((model) => asks({ model })(server))));
 
   const norm = (value) => safetensors({ "output_norm.weight": { shape: [512], values: Array(512).fill(0).map((_, i) => value + i / 512) } }, { partial: "true" });
   const update = async (server, body) => {

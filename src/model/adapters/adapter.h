@@ -48,6 +48,7 @@ struct AdaptedMatrix {
   // Of some tokens' rows of an embedding or a head, in ascending order; nothing else is there then.
   std::vector<std::int32_t> tokens;
   std::vector<float> rows;  // of an embedding [tokens, inputs], of a head [inputs, whole_column_groups(tokens)]
+  bool is_table = false;    // they are an embedding's
 };
 
 // A revision of an adapter. Immutable; any thread.

@@ -365,6 +365,7 @@ class AdapterBuilder {
     std::iota(order.begin(), order.end(), 0);
     std::ranges::sort(order, {}, [&](std::int64_t i) { return stored.tokens[static_cast<std::size_t>(i)]; });
     const std::int64_t stride = pair.is_table() ? inputs : kernels::whole_column_groups(count);
+    matrix.is_table = pair.is_table();
     matrix.rows.resize(static_cast<std::size_t>(pair.is_table() ? count * inputs : inputs * stride));
     std::vector<float> row(static_cast<std::size_t>(inputs));
     for (std::int64_t to = 0; to < count; ++to) {

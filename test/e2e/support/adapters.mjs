@@ -74,6 +74,15 @@ export function write_whole(folder, tensors) {
   writeFileSync(path.join(folder, "adapter_model.safetensors"), safetensors(tensors));
 }
 
+// Rows of the first 300 tokens, in the embedding, which is the head as well.
+export function write_rows(folder, seed) {
+  const tokens = Array.from({ length: 300 }, (_, token) => token);
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(path.join(folder, "adapter_config.json"), JSON.stringify({ ...config, target_modules: [], trainable_token_indices: tokens }));
+  writeFileSync(path.join(folder, "adapter_model.safetensors"),
+    safetensors({ "base_model.model.model.embed_tokens.token_adapter.trainable_tokens_delta": whole([tokens.length, width], seed) }));
+}
+
 // The same with magnitudes.
 export function write_dora(folder, seed = 1) {
   const tensors = tensors_of(seed);
