@@ -221,7 +221,9 @@ test("magnitudes are made anew for newer weights, also for those who run, and co
   const before = await generated(server);
   const rolling = post(`${server.url}/v1/rl/rollout`, body).then((response) => json(response));
   await eventually("it has begun", async () => (await generated(server)) > before + 10);
+  await json(await post(`${server.url}/pause`, {}));  // so that it has not ended before the update
   await update(server, projection(2), { mode: "keep" });
+  await json(await post(`${server.url}/resume`, {}));
   const { groups: [{ completions: [{ logprobs, reference_logprobs, revisions }] }] } = await rolling;
   assert.equal(revisions.length, 2);
   assert.deepEqual(reference_logprobs.slice(revisions[1].begin), logprobs.slice(revisions[1].begin));
