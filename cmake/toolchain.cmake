@@ -25,6 +25,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
 endif()
 
 # simdjson's library chooses among its forms of code; its header would compile all of them again in each file that includes it.
+# simdjson::dom calls the library; what the header itself compiles (ondemand) would be the slowest form.
 add_compile_definitions(SIMDJSON_IMPLEMENTATION_ICELAKE=0 SIMDJSON_IMPLEMENTATION_HASWELL=0 SIMDJSON_IMPLEMENTATION_WESTMERE=0)
 
 if(BRAID_SANITIZE)

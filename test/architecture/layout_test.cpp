@@ -65,6 +65,21 @@ TEST(Layout, NobodyButKernelsPrefetchesByHand) {
   EXPECT_GT(found, 1U) << "the test reads the wrong files";
 }
 
+// The header is compiled without the forms of code that its library chooses among: another parser than that of dom would be the slowest.
+TEST(Layout, JsonIsParsedByTheLibraryAlone) {
+  std::size_t found = 0;
+  for (const char* folder : {"include", "src"})
+    for (const fs::path& path : sources_below(folder)) {
+      std::ifstream file(path);
+      const std::string text{std::istreambuf_iterator<char>(file), {}};
+      found += text.find("simdjson::dom") != std::string::npos ? 1 : 0;
+      const bool is_compiled_here =
+          text.find("simdjson::ondemand") != std::string::npos || text.find("simdjson::builtin") != std::string::npos;
+      EXPECT_FALSE(is_compiled_here) << fs::relative(path, kRoot).generic_string() << " can use simdjson::dom";
+    }
+  EXPECT_GT(found, 10U) << "the test reads the wrong files";
+}
+
 TEST(Layout, SourcesAreAsClangFormatLeavesThem) {
   const std::string program = BRAID_CLANG_FORMAT;
   if (program.empty()) GTEST_SKIP() << "clang-format is not installed";
