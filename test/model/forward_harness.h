@@ -107,4 +107,9 @@ inline std::vector<const kernels::KernelTable*> available_tables() {
   return tables;
 }
 
+// Whether products with BF16 weights take activations of bf16: prepared rows have no room for floats.
+inline bool rounds_activations(const kernels::KernelTable& table) {
+  return table.prepared_bytes(kernels::WeightType::kBF16, 1024, 1) < 1024 * sizeof(float);
+}
+
 }  // namespace braid::model::test

@@ -229,11 +229,6 @@ TEST(NumericsContract, HoldsForLongContexts) {
 // Of every family that computes something of its own, on a model whose few tokens are small enough for every tier.
 class NumericsContractOfFamilies : public testing::TestWithParam<const char*> {};
 
-// Whether products with BF16 weights take activations of bf16: prepared rows have no room for floats.
-bool rounds_activations(const kernels::KernelTable& table) {
-  return table.prepared_bytes(kernels::WeightType::kBF16, 1024, 1) < 1024 * sizeof(float);
-}
-
 // Requests of tokens up to `tokens`, in all orders and pieces; with an f32 pool all tiers have the same bits, but for weights of 16 bits those
 // that round activations to them.
 void expect_contract(const files::GgufFile& file, std::uint32_t tokens, bool half_weights) {
@@ -334,7 +329,7 @@ std::vector<DrivenAnswer> adapted_answers(const files::GgufFile& file, const ker
 }
 
 // In all orders and pieces, and what names none has the bits that it has where there are none.
-void expect_contract_of_adapters(const files::GgufFile& file, std::uint32_t tokens, std::size_t scalar_requests) {
+void expect_contract_of_adapters(const files::GgufFile& file, std::uint32_t tokens, std::size_t scalar_requests, bool half_weights) {
   constexpr std::uint32_t kAdapters[] = {0, 1, 2, 900, 4, 3};
   auto requests = make_requests(24, tokens);
   for (std::size_t i = 0; i < requests.size(); ++i) requests[i].adapter = kAdapters[i % 6];
@@ -356,16 +351,17 @@ void expect_contract_of_adapters(const files::GgufFile& file, std::uint32_t toke
           << tier << ", request " << i;
     }
     if (scalar.empty()) scalar = alone;
+    if (half_weights && rounds_activations(*table)) continue;
     expect_same(scalar, {alone.begin(), alone.begin() + static_cast<std::ptrdiff_t>(scalar.size())}, tier + ": as the scalar tier");
   }
 }
 
-TEST(NumericsContractOfAdapters, HoldsForEveryScheduleOnEveryTier) { expect_contract_of_adapters(draft_model(), kDraftTokens, 6); }
+TEST(NumericsContractOfAdapters, HoldsForEveryScheduleOnEveryTier) { expect_contract_of_adapters(draft_model(), kDraftTokens, 6, false); }
 
-TEST(NumericsContractOfAdapters, HoldsForLatents) { expect_contract_of_adapters(open_folder_model("deepseek-v3"), 110, 6); }
+TEST(NumericsContractOfAdapters, HoldsForLatents) { expect_contract_of_adapters(open_folder_model("deepseek-v3"), 110, 6, true); }
 
 TEST(NumericsContractOfAdapters, HoldsForExperts) {
-  expect_contract_of_adapters(MixtureModel{.type = kernels::WeightType::kQ8_0}.file(), MixtureModel::kVocab - 10, 6);
+  expect_contract_of_adapters(MixtureModel{.type = kernels::WeightType::kQ8_0}.file(), MixtureModel::kVocab - 10, 6, false);
 }
 
 // Gemma 2's windows and caps over contexts of several chunks, which a team splits.
