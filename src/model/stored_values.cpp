@@ -53,11 +53,11 @@ std::optional<std::vector<float>> floats_of(const files::SafeTensor& tensor) {
 }
 
 bool are_finite(kernels::WeightType type, std::span<const std::byte> bytes) {
-  constexpr std::size_t kTogether = 4096;  // whole blocks of any type
+  constexpr std::size_t kValuesTogether = 4096;  // whole blocks of any type
   constexpr std::uint32_t kInfinite = 0x7F800000U;
   const kernels::WeightFormat& format = *kernels::weight_format(type);
-  std::array<float, kTogether> values;
-  const std::size_t bytes_each = kernels::stored_row_bytes(format, kTogether);
+  std::array<float, kValuesTogether> values;
+  const std::size_t bytes_each = kernels::stored_row_bytes(format, kValuesTogether);
   for (std::size_t at = 0; at < bytes.size(); at += bytes_each) {
     const std::span<const std::byte> some = bytes.subspan(at, std::min(bytes_each, bytes.size() - at));
     const std::size_t count = some.size() / static_cast<std::size_t>(format.block_bytes) * static_cast<std::size_t>(format.block_values);

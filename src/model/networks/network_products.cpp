@@ -15,11 +15,11 @@ constexpr std::int64_t kClaimedRows = 8;
 }  // namespace
 
 std::byte* NetworkProducts::prepare(const kernels::PackedMatrix& matrix, const float* x, std::int64_t rows, bool is_small) {
-  constexpr std::size_t kLine = 64;
-  std::size_t room = table_.prepared_bytes(matrix.type, matrix.inputs, rows) + kLine;
+  constexpr std::size_t kCacheLine = 64;
+  std::size_t room = table_.prepared_bytes(matrix.type, matrix.inputs, rows) + kCacheLine;
   if (prepared_.size() < room) prepared_.resize(room);
   void* at = prepared_.data();
-  std::align(kLine, room - kLine, at, room);
+  std::align(kCacheLine, room - kCacheLine, at, room);
   auto* const prepared = static_cast<std::byte*>(at);
   const auto prepare_range = [&](std::int64_t begin, std::int64_t end, int) {
     table_.prepare_rows(matrix.type, x + begin * matrix.inputs, matrix.inputs, {begin, end, rows}, matrix.inputs, prepared);
