@@ -7,6 +7,7 @@
 #include "app/whole_file.h"
 #include "files/gguf.h"
 #include "files/hf_folder.h"
+#include "files/python_json.h"
 #include "kernels/packed_layout.h"
 #include "model/encoders/encoder_families.h"
 #include "text/folder_text.h"
@@ -137,7 +138,7 @@ bool is_encoder_file(const std::string& path) {
 bool holds_encoder(const std::string& path) {
   if (!files::is_folder(path)) return path.ends_with(".gguf") && is_encoder_file(path);
   const std::optional<std::string> config = read_whole_file(path + "/config.json", kMostEncoderConfig);
-  return config && model::describes_encoder(*config);
+  return config && model::describes_encoder(files::plain_json(*config));
 }
 
 Result<LoadedEncoder> load_encoder(const ServedModelOptions& options, kernels::ThreadTeam& team) {

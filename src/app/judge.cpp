@@ -3,6 +3,7 @@
 #include "app/gguf_texts.h"
 #include "app/whole_file.h"
 #include "files/hf_folder.h"
+#include "files/python_json.h"
 
 #include <algorithm>
 #include <cctype>
@@ -47,7 +48,7 @@ bool folder_says(const std::string& path, bool is_of_family) {
   simdjson::dom::element root;
   const auto holds = [&](const char* name) {
     const std::optional<std::string> text = read_whole_file(path + "/" + name, kMostJudgeText);
-    return text && text->size() <= kMostJudgeText && parser.parse(*text).get(root) == simdjson::SUCCESS;
+    return text && text->size() <= kMostJudgeText && parser.parse(files::plain_json(*text)).get(root) == simdjson::SUCCESS;
   };
   if (holds("config.json")) {
     bool original = false;

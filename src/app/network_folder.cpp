@@ -5,6 +5,7 @@
 #include "braid/tensor.h"
 #include "cache/prefix_index.h"
 #include "files/hf_folder.h"
+#include "files/python_json.h"
 #include "files/safetensors.h"
 #include "model/stored_values.h"
 
@@ -66,7 +67,7 @@ std::string digest_of(const files::HfFolder& folder) {
 bool holds_network(const std::string& path) {
   if (!files::is_folder(path)) return false;
   const std::optional<std::string> config = read_whole_file(path + "/config.json", kMostConfig);
-  return config && model::describes_network(*config);
+  return config && model::describes_network(files::plain_json(*config));
 }
 
 Result<LoadedNetwork> load_network(const std::string& path, std::string id, const kernels::KernelTable& table, kernels::WeightType type) {

@@ -1,5 +1,7 @@
 #include "files/hf_folder.h"
 
+#include "files/python_json.h"
+
 #include <filesystem>
 #include <fmt/format.h>
 #include <set>
@@ -24,7 +26,8 @@ Result<std::string> read_text(const std::string& path) {
   if (!source) return source.error();
   const auto bytes = (*source)->bytes();
   if (bytes.size() > kMaxTextBytes) return damaged(path, fmt::format("has {} bytes, expected at most {}", bytes.size(), kMaxTextBytes));
-  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return path.ends_with(".json") ? plain_json(text) : std::string(text);
 }
 
 // What a folder without safetensors holds instead.

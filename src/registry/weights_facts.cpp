@@ -3,6 +3,7 @@
 #include "files/gguf.h"
 #include "files/gguf_tensor_type.h"
 #include "files/hf_folder.h"
+#include "files/python_json.h"
 #include "registry/durable_file.h"
 #include "registry/json.h"
 
@@ -211,7 +212,7 @@ Result<ValueDict> read_metadata(const std::string& path, bool verbose, ValueList
   if (files::is_folder(path)) {
     const Result<std::string> text = read_small_file(path + "/config.json", kMostConfigBytes);
     if (!text) return text.error();
-    Result<Value> config = parse_json(*text, path + "/config.json");
+    Result<Value> config = parse_json(files::plain_json(*text), path + "/config.json");
     if (!config) return config.error();
     if (auto* dict = config->get_if<ValueDict>()) info = std::move(*dict);
     return info;

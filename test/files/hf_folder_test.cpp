@@ -48,6 +48,17 @@ TEST_F(HfFolderTest, ReadsOneFileOfWeights) {
   EXPECT_EQ(*read.text("tokenizer.json").value(), "{}");
 }
 
+TEST_F(HfFolderTest, ReadsWhatPythonWrites) {
+  write(folder / "config.json", R"({"time_step_limit": [0.0, Infinity]})");
+  write(folder / "tokenizer_config.json", R"({"model_max_length": 1000000000000000019884624838656})");
+  write(folder / "merges.txt", "1000000000000000019884624838656");
+  write_tensor(folder / "model.safetensors", "a");
+  const HfFolder read = HfFolder::open(folder.path()).value();
+  EXPECT_EQ(read.config(), R"({"time_step_limit": [0.0, 1e308]})");
+  EXPECT_EQ(*read.text("tokenizer_config.json").value(), R"({"model_max_length": 1000000000000000019884624838656e0})");
+  EXPECT_EQ(*read.text("merges.txt").value(), "1000000000000000019884624838656") << "no JSON";
+}
+
 TEST_F(HfFolderTest, ReadsTheShardsThatTheIndexNames) {
   write_tensor(folder / "one.safetensors", "a");
   write_tensor(folder / "two.safetensors", "b");

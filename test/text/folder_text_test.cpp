@@ -81,6 +81,14 @@ TEST_F(FolderText, TheTemplateIsAFileOrInTheTokenizersConfiguration) {
   EXPECT_EQ(rendered(), "three");
 }
 
+// What transformers writes for "no limit" has more digits than simdjson reads.
+TEST_F(FolderText, TheTokenizersConfigurationMayHaveNoLimit) {
+  write("tokenizer_config.json",
+        R"({"model_max_length": 1000000000000000019884624838656, "chat_template": "\"123456789012345678901", "note": -Infinity})");
+  EXPECT_EQ(codec()->render({.messages = ValueList{ValueDict{{"role", "user"}, {"content", "x"}}}}).value().text,
+            "\"123456789012345678901");
+}
+
 TEST_F(FolderText, TellsWhatIsWrong) {
   EXPECT_EQ(error(), "none");
   write("generation_config.json", "[");

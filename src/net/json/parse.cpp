@@ -172,6 +172,8 @@ Result<Value> parse(std::string& text) {
   if (parser.allocate(text.size(), kMaxDepth) != simdjson::SUCCESS) return Error{ErrorCode::kTooLarge, "the body is too large", ""};
   dom::element root;
   const std::size_t begin = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
+  // Newer versions of simdjson would take the second one for the first.
+  if (std::string_view(text).substr(begin).starts_with(kByteOrderMark)) return invalid_argument("the body has two byte order marks");
   const auto attempt = [&] {
     text.reserve(text.size() + simdjson::SIMDJSON_PADDING);
     return parser.parse(text.data() + begin, text.size() - begin, false).get(root);
@@ -179,8 +181,8 @@ Result<Value> parse(std::string& text) {
   auto failure = attempt();
   if (failure == simdjson::STRING_ERROR && replace_lone_surrogates(text)) failure = attempt();
   std::vector<LongNumber> long_numbers;
-  if (failure == simdjson::NUMBER_ERROR) {
-    long_numbers = widen_long_integers(text);
+  if (failure != simdjson::SUCCESS) long_numbers = widen_long_integers(text);  // the error's number differs between simdjson's versions
+  if (!long_numbers.empty()) {
     failure = attempt();
     if (failure == simdjson::STRING_ERROR && replace_lone_surrogates(text)) failure = attempt();
   }
