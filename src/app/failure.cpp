@@ -1,5 +1,7 @@
 #include "app/failure.h"
 
+#include "app/memory.h"
+
 #include <boost/system/system_error.hpp>
 #include <fmt/format.h>
 #include <system_error>
@@ -18,7 +20,9 @@ bool is_of_a_thread_that_was_refused(const std::exception& failure) {
 
 std::string explain_failure(const std::exception& failure) {
   if (!is_of_a_thread_that_was_refused(failure)) return fmt::format("internal error: {}", failure.what());
-  return fmt::format("{}: for more threads raise ulimit -u or the control group's pids.max, or lower --threads", failure.what());
+  const auto mapping = mapping_limit();  // a thread's stack is mapped
+  return fmt::format("{}: for more threads raise {}ulimit -u or the control group's pids.max, or lower --threads", failure.what(),
+                     mapping ? *mapping + ", where their stacks count, " : "");
 }
 
 }  // namespace braid::app

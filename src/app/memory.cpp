@@ -116,12 +116,6 @@ bool has_limit(What what) {
   return ::getrlimit(what, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
 }
 
-// What refuses to map more.
-std::string mapping_limit() {
-  if (has_limit(RLIMIT_AS)) return has_limit(RLIMIT_DATA) ? "ulimit -v or -d" : "ulimit -v";
-  return has_limit(RLIMIT_DATA) ? "ulimit -d" : "vm.overcommit_memory";
-}
-
 // To a mebibyte, by trying: it needs neither /proc nor a list of the limits that there are.
 void look_at_mappings(Bound& bound) {
   constexpr std::uint64_t kStep = std::uint64_t{1} << 20;
@@ -134,7 +128,7 @@ void look_at_mappings(Bound& bound) {
     (can_map(middle * kStep) ? granted : refused) = middle;
   }
   granted *= kStep;
-  bound.tighten(granted - std::min(granted, kServerAddressSpace), mapping_limit());
+  bound.tighten(granted - std::min(granted, kServerAddressSpace), mapping_limit().value_or("vm.overcommit_memory"));
 }
 
 }  // namespace
@@ -157,10 +151,15 @@ Result<MemoryLeft> memory_left(std::uint64_t untouched, const char* root) {
   return MemoryLeft{bound.bytes, std::move(bound.name)};
 }
 
-bool can_reserve() {
+std::optional<std::string> mapping_limit() {
+  const bool data = has_limit(RLIMIT_DATA);
+  if (has_limit(RLIMIT_AS)) return data ? "ulimit -v or -d" : "ulimit -v";
+  if (data) return "ulimit -d";
   constexpr std::uint64_t kStrict = 2;
-  return !has_limit(RLIMIT_AS) && !has_limit(RLIMIT_DATA) && read_number("/proc/sys/vm/overcommit_memory") != kStrict;
+  return read_number("/proc/sys/vm/overcommit_memory") == kStrict ? std::optional<std::string>("vm.overcommit_memory") : std::nullopt;
 }
+
+bool can_reserve() { return !mapping_limit(); }
 
 Result<std::uint64_t> kv_memory(const MemoryLeft& left, std::optional<std::uint64_t> asked) {
   if (asked && *asked > left.bytes)

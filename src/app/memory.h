@@ -26,6 +26,9 @@ struct MemoryLeft {
 // counts as taken. `root` stands for "/" in tests. kIo when the system does not say.
 Result<MemoryLeft> memory_left(std::uint64_t untouched = 0, const char* root = "/");
 
+// What limits how much this process may map, as an operator names it: "ulimit -v", "vm.overcommit_memory". nullopt: nothing.
+std::optional<std::string> mapping_limit();
+
 // Whether mappings that nobody touches cost nothing: neither RLIMIT_AS nor RLIMIT_DATA counts them, nor strict overcommit.
 bool can_reserve();
 

@@ -114,7 +114,7 @@ test("there is no memory at all while answers are computed", async (t) => {
 });
 
 test("a start without enough memory says so", async (t) => {
-  const server = await serve(t, [], { ready: false, prefix: ["prlimit", "--as=200000000"] }).catch((error) => error);
+  const server = await serve(t, ["--threads", "2"], { ready: false, prefix: ["prlimit", "--as=200000000"] }).catch((error) => error);
   const { code, signal } = server.exited ? await server.exited : { code: null };
   const said = server.errors ?? server.message;
   assert.equal(signal ?? null, null, said);

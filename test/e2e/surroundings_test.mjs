@@ -25,9 +25,15 @@ for (const [limit, small, bound] of [["-v 600000", "-v 250000", "ulimit -v"], ["
   });
   test(`a model that does not fit under ${bound} is refused before it is read`, async (t) => {
     const [command, ...args] = limited(small);
-    const refused = await run(t, command, [...args, braidBinary, "serve", "--port", "0"]);
+    const refused = await run(t, command, [...args, braidBinary, "serve", "--port", "0", "--threads", "2"]);
     assert.equal(refused.code, 1, refused.stderr);
     assert.match(refused.stderr, new RegExp(`the model needs .* but ${bound} leaves .* lower --max-batch and --threads`));
+  });
+  test(`a start whose threads' stacks do not fit under ${bound} says so`, async (t) => {
+    const [command, ...args] = limited(`-s 8192; ulimit ${limit}`);
+    const refused = await run(t, command, [...args, braidBinary, "serve", "--port", "0", "--threads", "96"]);
+    assert.equal(refused.code, 1, refused.stderr);
+    assert.match(refused.stderr, new RegExp(`no more than \\d+ of 96 compute threads.*raise ${bound}, where their stacks count, ulimit -u`));
   });
 }
 
