@@ -64,7 +64,7 @@ test("what runs when the successor comes is finished by the one before", async (
 });
 
 test("the first SIGTERM to a server that has been taken over ends no answer", async (t) => {
-  const args = ["--takeover", path.join(temporaryFolder(t), "control"), "--kv-memory", "64MiB", "--drain-timeout", "120s"];
+  const args = ["--takeover", path.join(temporaryFolder(t), "control"), "--kv-memory", "64MiB", "--drain-timeout", "250s"];
   const first = await serve(t, [...args, "--isa", "avx2", "--threads", "1"]);
   const running = ask(first.url, completions, { body: { ...body, max_tokens: 900, n: 8, stream: true } });
   await eventually("it runs", async () => (await ask(first.url, "/slots")).body.includes('"decode"'));

@@ -58,7 +58,7 @@ export async function metric(url, name) {
 }
 
 // Asks again until `condition` holds; fails after `seconds`.
-export async function eventually(what, condition, seconds = 30) {
+export async function eventually(what, condition, seconds = 120) {
   const end = Date.now() + seconds * 1000;
   while (!(await condition())) {
     assert.ok(Date.now() < end, `not within ${seconds} s: ${what}`);

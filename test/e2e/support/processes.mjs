@@ -90,7 +90,9 @@ export function endlessModel(t) {
 // `braid serve ARGS` on a free port unless `port` says otherwise, by way of the command `prefix` if any, which must become it (exec).
 // With `ready` false it does not wait for the model.
 export async function serve(t, args = [], { ready = true, env = {}, prefix = [], binary = braidBinary, port = ["--port", "0"], cwd } = {}) {
-  const command = [...prefix, binary, "serve", ...port, ...args];
+  // A pool of its own choice would grow beside the test for seconds, into gigabytes.
+  const chooses = prefix.length || cwd || env.BRAID_CONFIG || args.some((arg) => /^--(kv-memory|memory|models-dir|config|no-model)/.test(arg));
+  const command = [...prefix, binary, "serve", ...port, ...(chooses ? [] : ["--kv-memory", "256MiB"]), ...args];
   const data = env.BRAID_DATA_DIR ?? temporaryFolder(t);  // nobody else's models
   const server = new Process(t, command[0], command.slice(1), { cwd, env: { ...process.env, BRAID_DATA_DIR: data, ...env } });
   server.url = (await server.line(/listening on (https?:\S+)/))[1];
