@@ -117,7 +117,7 @@ TEST(KeptWeights, AreWholeOrTheModelIsNotUsed) {
   GroupsModel first;
   first.update(norm(first));
   const WeightFacts facts = first.update(matrix(first));
-  for (const std::size_t files : {0, 1}) {
+  for (const std::size_t files : {0U, 1U}) {
     GroupsModel second;
     second.group->lost_after = files;
     const Result<void> restored = second.restore(first.weights.keep());

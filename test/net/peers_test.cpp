@@ -169,7 +169,7 @@ TEST(Peers, WhatIsNoChangeIsRefused) {
 
 // It is a part of a file's name where changes are kept.
 TEST(Peers, ANodeOfManyCharactersIsRefused) {
-  for (const std::size_t length : {64, 65}) {
+  for (const std::size_t length : {64U, 65U}) {
     Change made = change(1, "a");
     made.node.assign(length, 'n');
     std::string text = net::peers::text_of(made);

@@ -87,17 +87,11 @@ class Doubler final : public Predictor {
 };
 
 struct Predict : testing::Test {
-  static net::ServerOptions hurried() {
-    net::ServerOptions options = test_options();
-    options.prediction_timeouts = {.queue = std::chrono::milliseconds(20), .total = std::chrono::milliseconds(60)};
-    return options;
-  }
-
-  TestServer server{hurried()};
+  TestServer server;
   Doubler doubler;
   ServedNetwork network{.id = "doubler", .created = 1, .parameters = 0, .revision = "r1", .predictor = &doubler};
 
-  Predict() {
+  explicit Predict(net::ServerOptions options = test_options()) : server(std::move(options)) {
     server.on_loop([&] { server.status().models = ModelDirectory({&server.model()}, false, {&network}); });
   }
   ~Predict() override {
@@ -279,7 +273,17 @@ TEST_F(Predict, HasAnAnswerOfBoundedLength) {
   EXPECT_NE(reply.body.find(R"("param":"outputs")"), std::string::npos) << reply.body;
 }
 
-TEST_F(Predict, EndsAtTheDeadlineOfItsClass) {
+// Only for what never ends by itself: a busy machine takes that long for any answer.
+struct PredictInAHurry : Predict {
+  static net::ServerOptions options() {
+    net::ServerOptions options = test_options();
+    options.prediction_timeouts = {.queue = std::chrono::milliseconds(20), .total = std::chrono::milliseconds(60)};
+    return options;
+  }
+  PredictInAHurry() : Predict(options()) {}
+};
+
+TEST_F(PredictInAHurry, EndsAtTheDeadlineOfItsClass) {
   constexpr const char* kDoubled = R"({"inputs":{"x":[[1,2]]}})";
   server.on_loop([&] { doubler.held = false; });
   const Reply queued = server.ask(post("/v1/predict", kDoubled));
@@ -289,8 +293,7 @@ TEST_F(Predict, EndsAtTheDeadlineOfItsClass) {
   const Reply late = server.ask(post("/v1/predict", kDoubled));
   EXPECT_EQ(late.status, 504);
   EXPECT_NE(late.body.find("did not end within 60ms"), std::string::npos) << late.body;
-  server.on_loop([&] { doubler.held.reset(); });
-  EXPECT_EQ(server.ask(post("/v1/predict", kDoubled)).status, 200);
+  EXPECT_TRUE(server.eventually([&] { return doubler.left == 2; })) << "nobody waits for them";
 }
 
 TEST_F(Predict, LongBodiesAreReadAndWrittenTheSame) {

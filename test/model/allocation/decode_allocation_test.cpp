@@ -12,9 +12,13 @@ namespace {
 
 std::atomic<std::int64_t> allocations{0};
 
-void* counted(std::size_t size) {
+void* taken(std::size_t size) {
   allocations.fetch_add(1, std::memory_order_relaxed);
-  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
+  return std::malloc(size == 0 ? 1 : size);
+}
+
+void* counted(std::size_t size) {
+  if (void* memory = taken(size)) return memory;
   throw std::bad_alloc();
 }
 
@@ -30,6 +34,8 @@ void* counted(std::size_t size, std::align_val_t alignment) {
 void* operator new(std::size_t size) { return counted(size); }
 void* operator new[](std::size_t size) { return counted(size); }
 void* operator new(std::size_t size, std::align_val_t alignment) { return counted(size, alignment); }
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return taken(size); }
+void* operator new[](std::size_t size, const std::nothrow_t&) noexcept { return taken(size); }
 void* operator new[](std::size_t size, std::align_val_t alignment) { return counted(size, alignment); }
 
 namespace braid::model::test {

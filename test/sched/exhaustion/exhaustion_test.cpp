@@ -32,6 +32,8 @@ void* allocate(std::size_t size, std::align_val_t alignment = std::align_val_t(a
 void* operator new(std::size_t size) { return allocate(size); }
 void* operator new[](std::size_t size) { return allocate(size); }
 void* operator new(std::size_t size, std::align_val_t alignment) { return allocate(size, alignment); }
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return from_system(alignof(std::max_align_t), size); }
+void* operator new[](std::size_t size, const std::nothrow_t&) noexcept { return from_system(alignof(std::max_align_t), size); }
 void* operator new[](std::size_t size, std::align_val_t alignment) { return allocate(size, alignment); }
 
 namespace braid::sched::test {
