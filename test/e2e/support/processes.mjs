@@ -8,6 +8,8 @@ import path from "node:path";
 import { createInterface } from "node:readline";
 
 export const braidBinary = process.env.BRAID_BINARY;
+// Whether it was built with a sanitizer, which looks at each path and needs no long answers and no further rounds.
+export const sanitized = Boolean(process.env.BRAID_SANITIZED);
 export const sourceFolder = path.resolve(import.meta.dirname, "../../..");
 
 // A folder that goes with the test.
