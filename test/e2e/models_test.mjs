@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { symlinkSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
-import { sanitized, serve, sourceFolder, temporaryFolder } from "./support/processes.mjs";
+import { serve, sourceFolder, temporaryFolder } from "./support/processes.mjs";
 import { collect, eventually, metrics, post } from "./support/client.mjs";
 
 const demo = path.join(sourceFolder, "models/demo-q8_0.gguf");
@@ -80,10 +80,10 @@ test("equal models under equal load get equal strand time", async (t) => {
       seconds: figure(all, model, "prefill_seconds_total") + figure(all, model, "decode_seconds_total"),
     }));
   };
-  const streams = models.flatMap((model) => names.map((name) => answer(server, wish(model, name, { max_tokens: sanitized ? 250 : 700 }))));
+  const streams = models.flatMap((model) => names.map((name) => answer(server, wish(model, name, { max_tokens: 700 }))));
   await eventually("both are at work", async () => (await had()).every(({ tokens }) => tokens > 60));
   const before = await had();
-  await eventually("they have worked", async () => (await had()).some(({ tokens }) => tokens > (sanitized ? 500 : 1500)));
+  await eventually("they have worked", async () => (await had()).some(({ tokens }) => tokens > 1500));
   const after = await had();
   const [one, two] = models.map((_, i) => ({ tokens: after[i].tokens - before[i].tokens, seconds: after[i].seconds - before[i].seconds }));
   assert.ok(Math.abs(one.seconds / two.seconds - 1) < 0.1, `strand time: ${one.seconds} s and ${two.seconds} s`);
