@@ -53,7 +53,6 @@ add_custom_target(braid_changelog ALL DEPENDS ${PROJECT_BINARY_DIR}/package/chan
 braid_package_file(${PROJECT_BINARY_DIR}/package/changelog.gz share/doc/braid)
 braid_package_file(${PROJECT_SOURCE_DIR}/deploy/debian/copyright share/doc/braid)
 set(openapi ${PROJECT_SOURCE_DIR}/src/net/docs/openapi.json)
-find_program(BRAID_PYTHON python3)
 if(BRAID_PYTHON)
   add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/package/api.md DEPENDS ${openapi} ${PROJECT_SOURCE_DIR}/scripts/api-reference VERBATIM
     COMMAND ${BRAID_PYTHON} ${PROJECT_SOURCE_DIR}/scripts/api-reference ${PROJECT_BINARY_DIR}/package/api.md)

@@ -63,6 +63,8 @@ def without_annotations(node):
             node = {name: value for name, value in node.items() if name != "format"}
         if isinstance(node.get("pattern"), str) and "\\p{" in node["pattern"]:
             node = {name: value for name, value in node.items() if name != "pattern"}
+        if isinstance(node.get("type"), list):  # one library names a type twice, which jsonschema refuses from 4.18 on
+            node = node | {"type": list(dict.fromkeys(node["type"]))}
         return {name: without_annotations(value) for name, value in node.items()}
     return [without_annotations(item) for item in node] if isinstance(node, list) else node
 
